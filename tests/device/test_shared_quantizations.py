@@ -38,6 +38,14 @@ def _kinds(compiled):
     return {each.layer_type: each.is_int8 for each in weighted(execution_types(compiled))}
 
 
+def _compared(net, core, infer):
+    """The compiled model, whose numbers are those of the simulation."""
+    inputs = inputs_of(net)
+    compiled = ovlpt.compile_model(net.clone(), "CPU", EXACT, core=core)
+    assert_close([np.array(value) for value in compiled(inputs).values()], infer(net, inputs), level=0.02, share=0.01)
+    return compiled
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("quantize", [quantized, _pair])
@@ -58,20 +66,12 @@ def test_both_layers(core, infer, by_form, form, is_open, quantize, low, high):
 def test_around_zero_to_255_levels(core, infer):
     """The zero point of u8 is rounded, and i8 has none."""
     net = _net(quantized, -1.27, 1.27, levels=255)
-    inputs = inputs_of(net)
-    compiled = ovlpt.compile_model(net.clone(), "CPU", EXACT, core=core)
-    found = [np.array(value) for value in compiled(inputs).values()]
-    assert_close(found, infer(net, inputs), level=0.02, share=0.01)
-    assert _kinds(compiled) == {"Convolution": True, "MatMul": True}
+    assert _kinds(_compared(net, core, infer)) == {"Convolution": True, "MatMul": True}
 
 
 def test_a_long_product_with_a_zero_point(core, infer):
     net = _net(quantized, -0.5, 2.05, size=160)
-    inputs = inputs_of(net)
-    compiled = ovlpt.compile_model(net.clone(), "CPU", EXACT, core=core)
-    found = [np.array(value) for value in compiled(inputs).values()]
-    assert_close(found, infer(net, inputs), level=0.02, share=0.01)
-    assert _kinds(compiled) == {"Convolution": True, "MatMul": True}
+    assert _kinds(_compared(net, core, infer)) == {"Convolution": True, "MatMul": True}
 
 
 def test_a_convolution_in_float_has_no_say(core, infer):
@@ -81,10 +81,7 @@ def test_a_convolution_in_float_has_no_say(core, infer):
     layer = opset1.convolution(shared, weights, [1, 1], [0, 0], [0, 0], [1, 1])
     first = quantized(other, -1.28, 1.27)
     net = model([layer, opset1.matmul(first, shared, False, True)], [data, other])
-    inputs = inputs_of(net)
-    compiled = ovlpt.compile_model(net.clone(), "CPU", EXACT, core=core)
-    assert_close([np.array(value) for value in compiled(inputs).values()], infer(net, inputs), level=0.02, share=0.01)
-    assert _kinds(compiled) == {"Convolution": False, "MatMul": True}
+    assert _kinds(_compared(net, core, infer)) == {"Convolution": False, "MatMul": True}
 
 
 def test_a_product_that_reads_it_transposed(core, infer):
@@ -95,7 +92,4 @@ def test_a_product_that_reads_it_transposed(core, infer):
     net = model(
         [convolution(shared, 4), opset1.matmul(quantized(other, -1.28, 1.27), moved, False, False)], [data, other]
     )
-    inputs = inputs_of(net)
-    compiled = ovlpt.compile_model(net.clone(), "CPU", EXACT, core=core)
-    assert_close([np.array(value) for value in compiled(inputs).values()], infer(net, inputs), level=0.02, share=0.01)
-    assert _kinds(compiled)["Convolution"]
+    assert _kinds(_compared(net, core, infer))["Convolution"]

@@ -93,8 +93,9 @@ def part_from_sum(node: Node) -> Node | None:
 def part_open_from_sum(convolution: Node) -> Node | None:
     """A convolution of floats of open sizes, where a sum with another tensor cannot be fused into it: nothing is fused then.
 
-    With a tensor of integers, and quantized again, it throws in inference. One of up to three channels, or of one group of them, with few weights
-    may give a result so small that the plugin takes an older kernel, and gives the other tensor alone, with its own LPT, too.
+    With a tensor of integers, and quantized again, it throws in inference. One of up to three channels, or of one group of
+    them, with few weights may give a result so small that the plugin takes an older kernel, and gives the other tensor alone,
+    with its own LPT, too.
     """
     if is_relaxed(convolution) or not may_be_open(convolution.output(0)):
         return None

@@ -138,7 +138,7 @@ RULES = (
     ),
     _rule(
         zero_points.pad_with_one_zero_point, CONVOLUTIONS, _CPU,
-        "zero points by channel would be those of the first four in the padding of all: wrong numbers",
+        "in the padding all zero points of a block of channels would be those of its first four: wrong numbers",
     ),
     _rule(
         zero_points.pad_before_data, CONVOLUTIONS, _GPU,
