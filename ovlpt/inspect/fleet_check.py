@@ -19,7 +19,7 @@ from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.check import check
 from ovlpt.inspect.check.execution import NO_STOCK
-from ovlpt.inspect.check.layers import Kind
+from ovlpt.inspect.check.layers import HARMLESS
 from ovlpt.inspect.fleet_file import FILES, Case, load_fleet
 from ovlpt.trace import OvlptError
 
@@ -139,7 +139,7 @@ def check_case(options: Sequence[tuple[str, object]], parcels: Sequence[tuple[st
 
 def _wrong(found: Mapping) -> Iterator[str]:
     for each in found["differences"]:
-        if each["kind"] != Kind.GAINED:
+        if each["kind"] not in HARMLESS:
             yield f"{each['layer']} ({each['layer_type']}) is to run in {each['wanted']}, and runs in {each['found'] or 'no layer'}"
     numbers = found["numbers"]
     if numbers is not None and not numbers["ok"]:

@@ -16,7 +16,18 @@ from ovlpt.inspect.check.layers import Kind, LayerPrecision, compare, executed_p
 from ovlpt.openvino_api import opset1, opset8
 from ovlpt.trace import InputError
 from tests.conftest import is_avx2_vnni
-from tests.networks import convolution, depthwise, encoder, model, one_convolution, parameter, quantized, residual
+from tests.networks import (
+    const,
+    convolution,
+    depthwise,
+    encoder,
+    int8_weights,
+    model,
+    one_convolution,
+    parameter,
+    quantized,
+    residual,
+)
 from tests.test_cli import save
 from tools import answers
 
@@ -311,3 +322,15 @@ def test_a_model_that_the_plugins_own_lpt_cannot_compile(monkeypatch, core, prec
     assert found.without_stock == "no such kernel"
     assert any("the plugin with its own LPT cannot compile the model" in note for note in found.notes)
     assert [layer.is_low for layer in found.compared] == [True]
+
+
+def test_a_layer_that_the_plugin_computes_wrongly_in_int8_may_be_in_float(tmp_path, capsys):
+    x = parameter([1, 16, 7, 5])
+    shift = const(np.random.default_rng(0).integers(90, 200, (1, 16, 1, 1)) * np.float32(0.01))
+    data = opset1.subtract(quantized(x, 0, 2.55), shift)
+    ones = [1, 1]
+    net = model(opset1.convolution(data, int8_weights([6, 16, 3, 3]), ones, ones, ones, ones, name="padded"), x)
+    assert cli.main(["check", save(net, tmp_path / "padded.xml"), "--precision", "f32"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "padded_original runs in float, as the plugin computes it wrongly in int8: in the padding all zero points" in printed
+    assert "against the plugin's own LPT: every layer as expected" in printed

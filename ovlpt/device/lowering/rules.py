@@ -65,6 +65,7 @@ class Rule:
     ``lpt_on``: only where the plugin's own LPT is on, or off. ``precision``: only where a GPU runs what is not in low
     precision in this type. ``for_speed``: it changes no number, and what is faster depends on the CPU: only in a model that
     is compiled here. ``here``: only where this is true of the CPU at hand, or in a model that may be saved, and come to any.
+    ``in_float``: it may leave a layer in float because the plugin computes it wrongly in int8.
     """
 
     apply: Callable[..., Any]
@@ -77,6 +78,7 @@ class Rule:
     precision: str | None = None
     for_speed: bool = False
     here: Callable[[], bool] | None = None
+    in_float: bool = False
 
     @property
     def name(self) -> str:
@@ -135,10 +137,12 @@ RULES = (
     _rule(
         zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
         "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
+        in_float=True,
     ),
     _rule(
         zero_points.pad_with_one_zero_point, CONVOLUTIONS, _CPU,
         "in the padding all zero points of a block of channels would be those of its first four: wrong numbers",
+        in_float=True,
     ),
     _rule(
         zero_points.pad_before_data, CONVOLUTIONS, _GPU,

@@ -6,7 +6,7 @@ import functools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.loading import read_model
 from ovlpt.device.lowering.links import only_reader
+from ovlpt.device.lowering.rules import RULES
 from ovlpt.device.properties import F32, LATENCY, UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.fleet.models import settings_parcel
@@ -41,13 +42,14 @@ from ovlpt.inspect.numbers.distance import Numbers
 from ovlpt.openvino_api import Core, Model, Node
 from ovlpt.operations import RECURRENT
 from ovlpt.operations import WEIGHTED as _NOT_RECURRENT
-from ovlpt.trace import InputError, OvlptError
+from ovlpt.trace import InputError, OvlptError, Trace
 
 # Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
 _PROPERTIES: dict[str, dict[str, object]] = {"CPU": {**LATENCY, **F32}, "GPU": LATENCY}
 WEIGHTED = _NOT_RECURRENT.union(RECURRENT)
 NO_STOCK = "the plugin with its own LPT cannot compile the model, so it has no layers to compare with"
 _BETWEEN = ("Reorder", "Reshape", "Result")
+_IN_FLOAT = frozenset(rule.name for rule in RULES if rule.in_float)
 _FAR = 8  # operations between the products of an attention, at most
 
 
@@ -65,6 +67,7 @@ class Executed:
     stock_error: str = ""  # what the plugin with its own LPT says where it does not compile the model: it has no layers
     in_default: Executed | None = None  # the same with floats in the CPU's default type, where that is another
     second_products: Mapping[str, str] = field(default_factory=dict)  # of attentions, by the name of the first
+    in_float: Mapping[str, str] = field(default_factory=dict)  # operations that the plugin computes wrongly in int8: how
 
     @property
     def without_stock(self) -> str:
@@ -91,16 +94,28 @@ class Executed:
             yield f"{NO_STOCK}: {self.without_stock}"
         elif len(found := self.weighted(OVLPT)) != len(stock := self.weighted(STOCK)):
             yield f"the plugin's own LPT has {len(stock)} such layers, ovlpt {len(found)}"
+        for layer in {each.layer: None for each in self.against_stock() if each.kind == Kind.KEPT}:
+            how = " and ".join(self._why_in_float(layer))
+            yield f"{layer} runs in float, as the plugin computes it wrongly in int8: {how}"
 
     def against_stock(self) -> list[Difference]:
         """How ovlpt's weighted layers differ from the plugin's in being int8 or not; not at all where that has none."""
         if self.stock_error:
             return []
         stock, operations = self.weighted(STOCK), sum(kind in WEIGHTED for kind in self.operations.values())
-        differences = [each for each in compare(stock, self.weighted(OVLPT)) if each.kind != Kind.CHANGED]
+        differences = [
+            replace(each, kind=Kind.KEPT) if each.kind == Kind.LOST and self._why_in_float(each.layer) else each
+            for each in compare(stock, self.weighted(OVLPT))
+            if each.kind != Kind.CHANGED
+        ]
         missing = [each for each in differences if each.kind == Kind.MISSING and not self._is_in_attention(each)]
         twice = max(len(stock) - operations, 0)  # layers that stock runs once for each of their readers
         return [each for each in differences if each.kind != Kind.MISSING or each in missing[twice:]]
+
+    def _why_in_float(self, layer: str) -> set[str]:
+        """How the plugin computes in int8 what this layer of ovlpt holds, where it does so wrongly."""
+        held = (name for each in self.weighted(OVLPT) if each.name == layer for name in each.operations)
+        return {self.in_float[name] for name in held if name in self.in_float}
 
     def _is_in_attention(self, difference: Difference) -> bool:
         """Whether a product without a layer is in an int8 kernel of a whole attention, which has the name of its second one
@@ -152,9 +167,13 @@ def execute(
     )
     source = read_model(model, core)
     inputs = random_inputs(source) if count else None
+    trace = Trace()
     layers, texts, failed = _layers(
-        model, source, device, variants, properties, config, core, inputs, virtual is not None
+        model, source, device, variants, properties, config, core, inputs, virtual is not None, trace
     )
+    in_float = {
+        event.node: event.reason.text for event in trace if event.reason and event.transformation in _IN_FLOAT
+    }
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     compared, second = None, second_products(source)
     if numbers is not None:
@@ -164,11 +183,11 @@ def execute(
     again, default = None, _other_default(core, device, precision) if in_default else None
     if default is not None:
         more = {**properties, "INFERENCE_PRECISION_HINT": default}
-        found, _, error = _layers(model, source, device, variants, more, config, core, inputs, False)
-        again = Executed(name, found, operations, None, (), inside, default, error, None, second)
+        found, _, error = _layers(model, source, device, variants, more, config, core, inputs, False, Trace())
+        again = Executed(name, found, operations, None, (), inside, default, error, None, second, in_float)
     computed = str(properties.get("INFERENCE_PRECISION_HINT", ""))
     warnings = half_sums(texts, layers.get(OVLPT, ()))
-    return Executed(name, layers, operations, compared, warnings, inside, computed, failed, again, second)
+    return Executed(name, layers, operations, compared, warnings, inside, computed, failed, again, second, in_float)
 
 
 def second_products(model: Model) -> dict[str, str]:
@@ -194,9 +213,10 @@ def _layers(
     core: Core,
     inputs: list[np.ndarray] | None,
     watch: bool,
+    trace: Trace,
 ) -> tuple[dict[str, ExecutionTypes], list[str], str]:
     """The layers of each variant, to ``watch`` them, the texts of a GPU's programs, and why the plugin with its own LPT has
-    no layers where ovlpt has.
+    no layers where ovlpt has; to ``trace``, the events of ovlpt.
     """
     layers: dict[str, ExecutionTypes] = {}
     texts: list[str] = []
@@ -205,7 +225,7 @@ def _layers(
             if variant == OVLPT:
                 watched: AbstractContextManager[list[str]] = program_texts() if watch else nullcontext([])
                 with watched as texts:
-                    compiled = compile_quantized(model, device, properties, config, core=core)
+                    compiled = compile_quantized(model, device, properties, config, core=core, trace=trace)
             else:
                 compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:
