@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from ovlpt.attributes import Precisions, input_key
 from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.markup.propagation import (
     CreateAttribute,
     PropagateThroughPrecisionPreserved,
@@ -14,6 +15,7 @@ from ovlpt.markup.propagation import (
 )
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.precisions import is_low
 
 
@@ -39,7 +41,7 @@ class _Yield(_Decide):
             port: self.attributes.get(input_key(node, port), Precisions) for port, _ in self.sources(node, Precisions)
         }
         if any(
-            wanted is not None and wanted.value and source.value and not set(wanted.value) & set(source.value)
+            wanted is not None and wanted.value and source.value and not self._suits(wanted, source)
             for port, source in self.sources(node, Precisions)
             for wanted in (own[port],)
         ):
@@ -47,6 +49,26 @@ class _Yield(_Decide):
                 self.attributes.set(input_key(node, port), Precisions(()))
             return
         super().visit(node)
+
+    def _suits(self, wanted: Precisions, source: Precisions) -> bool:
+        """Whether a type is left with which those before it run in low precision: data of convolutions has a zero point only
+        where it is unsigned.
+        """
+        left = set(wanted.value) & set(source.value)
+        return bool(left) and (left != {"i8"} or "u8" not in source.value or not self._is_unsigned(source))
+
+    def _is_unsigned(self, source: Precisions) -> bool:
+        """Whether convolutions read what would have a zero point in i8."""
+        read = self.index.nodes(CONVOLUTIONS)
+        if not any(each.shared is source.shared for node in read for _, each in self.sources(node, Precisions)):
+            return False
+        for quantize in self.index.nodes({"FakeQuantize"}):
+            of_data = self.attributes.get(quantize.output(0), Precisions)
+            if of_data is not None and of_data.shared is source.shared:
+                details = QuantizationDetails.of(quantize)
+                if details is not None and details.is_supported and details.precision.precision != "i8":
+                    return True
+        return False
 
 
 class _YieldAsProduct(_Yield):

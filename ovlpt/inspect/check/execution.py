@@ -67,7 +67,9 @@ class Executed:
     stock_error: str = ""  # what the plugin with its own LPT says where it does not compile the model: it has no layers
     in_default: Executed | None = None  # the same with floats in the CPU's default type, where that is another
     second_products: Mapping[str, str] = field(default_factory=dict)  # of attentions, by the name of the first
-    in_float: Mapping[str, str] = field(default_factory=dict)  # operations that the plugin computes wrongly in int8: how
+    in_float: Mapping[str, str] = field(
+        default_factory=dict
+    )  # operations that the plugin computes wrongly in int8: how
 
     @property
     def without_stock(self) -> str:
@@ -171,9 +173,7 @@ def execute(
     layers, texts, failed = _layers(
         model, source, device, variants, properties, config, core, inputs, virtual is not None, trace
     )
-    in_float = {
-        event.node: event.reason.text for event in trace if event.reason and event.transformation in _IN_FLOAT
-    }
+    in_float = {event.node: event.reason.text for event in trace if event.reason and event.transformation in _IN_FLOAT}
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     compared, second = None, second_products(source)
     if numbers is not None:
