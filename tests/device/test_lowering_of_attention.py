@@ -9,7 +9,7 @@ from ovlpt.plugin_config import cpu, this_cpu
 
 import ovlpt
 from ovlpt.device import execution_types, subprocess_call
-from ovlpt.device.compile import lpt_properties
+from ovlpt.device.compile import float_types, lpt_properties
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import RELEASE, Core, NodeFactory, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
@@ -46,6 +46,37 @@ def test_a_constant_mask_on_quantized_scores(by_form, form, axes, is_open):
     if is_open:
         net.reshape({port: [-1, *shape[1:]] for port, shape in zip(net.inputs, shapes, strict=True)})
     assert_close([by_form(net, inputs, form)], [expected], level=0.002, share=1)
+
+
+MASKED = {
+    "add": lambda scores, row: opset1.add(scores, row),
+    "multiply": lambda scores, row: opset1.multiply(scores, row),
+    "after_a_scale": lambda scores, row: opset1.add(opset1.multiply(scores, const(0.35)), row),
+    "after_a_quantization": lambda scores, row: opset1.subtract(quantized(scores, -8, 8), row),
+    "in_an_interval": lambda scores, row: opset1.multiply(quantized(scores, -8, 8), row),
+}
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("is_constant", [False, True])
+@pytest.mark.parametrize("are_quantized", [False, True], ids=["floats", "integers"])
+@pytest.mark.parametrize("masked", MASKED)
+def test_a_mask_of_one_row(core, infer, masked, are_quantized, is_constant, how):
+    """With AMX it was read from elsewhere, between floats in bf16, too; with the plugin's own LPT and without any."""
+    shape, rng = [1, 4, 16, 8], np.random.default_rng(0)
+    queries, keys, values = (parameter(shape, name=name) for name in "qkv")
+    row = rng.uniform(-1, 1, (1, 1, 1, 16)).astype(np.float32)
+    mask = const(row) if is_constant else parameter(row.shape, name="mask")
+    factors = [quantized(each, -4, 3.96875) if are_quantized else each for each in (queries, keys)]
+    scores = MASKED[masked](opset1.matmul(*factors, False, True), mask)
+    product = opset1.matmul(opset1.softmax(scores, 3), quantized(values, -4, 3.96875), False, False)
+    inputs = [rng.standard_normal(shape).astype(np.float32) for _ in range(3)]
+    net = model(product, [queries, keys, values] if is_constant else [queries, keys, values, mask])
+    inputs += [] if is_constant else [row]
+    expected = infer(net, inputs)
+    for precision in float_types(core):
+        found = infer(how(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
+        assert_close(found, expected, level=0.1, share=1)
 
 
 def test_a_mask_that_overflows_natively(core, infer):

@@ -332,5 +332,8 @@ def test_a_layer_that_the_plugin_computes_wrongly_in_int8_may_be_in_float(tmp_pa
     net = model(opset1.convolution(data, int8_weights([6, 16, 3, 3]), ones, ones, ones, ones, name="padded"), x)
     assert cli.main(["check", save(net, tmp_path / "padded.xml"), "--precision", "f32"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "padded_original runs in float, as the plugin computes it wrongly in int8: in the padding all zero points" in printed
+    assert (
+        "padded_original runs in float, as the plugin computes it wrongly in int8: in the padding all zero points"
+        in printed
+    )
     assert "against the plugin's own LPT: every layer as expected" in printed

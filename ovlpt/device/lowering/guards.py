@@ -15,6 +15,7 @@ from ovlpt.device.lowering.links import (
     block_fusion,
     does_nothing,
     first_by_channel,
+    guard_output,
     links_above,
     may_be_one_element,
     merged_target,
@@ -38,6 +39,7 @@ _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Con
 _IMAGE = 3  # channels
 _SLOPES_WRONG_FROM = 48  # channels
 _FEW_WEIGHTS = 256  # with more, there are too many products for that kernel at one place of the result
+_OF_TWO = frozenset(("Maximum", "Minimum", "Power", "SquaredDifference"))
 _COARSE = 64  # levels: half a step of more is less than 1 % of an interval
 
 
@@ -127,6 +129,36 @@ def part_by_column(product: Node) -> Node | None:
         return None
     block_fusion(last)
     return product
+
+
+def part_from_row(product: Node) -> Node | None:
+    """A MatMul of two tensors, and a sum or product with one row, a mask of keys for instance, in one Subgraph of an attention.
+
+    With AMX the kernel reads a row of known size from elsewhere, with the plugin's own LPT and between floats in bf16, too:
+    wrong numbers, no error. A Clamp to all numbers is no post-operation of it.
+    """
+    if any(isinstance(value.get_node(), Constant) for value in product.input_values()):
+        return None
+    last = product
+    while (target := merged_target(last)) is not None:
+        if (reader := target.get_node()).get_type_name() not in POST_OPERATIONS | _OF_TWO:
+            return None
+        are_rows = [_is_row(value) for port, value in enumerate(reader.input_values()) if port != target.get_index()]
+        if reader.get_type_name() == "FakeQuantize":
+            if any(are_rows[:2]):
+                return None  # it is no part of a Subgraph
+            if any(are_rows):
+                return block_fusion(last)  # before a FakeQuantize the plugin drops a Clamp
+        elif any(are_rows):
+            return product if guard_output(last) else None
+        last = reader
+    return None
+
+
+def _is_row(value: Output) -> bool:
+    """Whether a tensor has several elements, along its last axis only."""
+    *others, last = shape_of(value) or (1,)
+    return last not in (None, 1) and all(size == 1 for size in others)
 
 
 def part_open_columns(product: Node) -> Node | None:

@@ -39,6 +39,7 @@ from ovlpt.device.lowering import (
 )
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS
+from ovlpt.plugin_config.this_cpu import takes_signed_activations
 
 
 class Phase(StrEnum):
@@ -517,6 +518,11 @@ RULES = (
     _rule(
         guards.part_open_columns, "MatMul", _CPU,
         "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
+    ),
+    _rule(
+        guards.part_from_row, "MatMul", _CPU,
+        "with AMX the kernel of an attention would read a mask of one row from elsewhere: wrong numbers",
+        phase=Phase.ALL, here=takes_signed_activations,
     ),
     _rule(
         rows.part_by_head, "MatMul", _CPU,
