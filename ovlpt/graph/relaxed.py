@@ -29,11 +29,22 @@ from ovlpt.openvino_api import (
 )
 from ovlpt.trace import OvlptError, reject
 
-# What the CPU plugin tries before all others, by its own names: int8 convolutions that are not of oneDNN's brgemm.
 _PRIORITY = "primitives_priority"
-_OLDER_KERNELS = f'<attribute name="{_PRIORITY}" version="0" value="%s"/>' % ",".join(
-    f"cpu:jit_{isa}{kind}" for isa in ("avx512_amx", "avx512", "avx2") for kind in ("_dw", "_1x1", "")
-)
+
+
+def _priority(*families: str) -> str:
+    """What the CPU plugin tries before all other kernels, by its own names."""
+    names = ",".join(f"cpu:{family}{kind}" for family in families for kind in ("_dw", "_1x1", ""))
+    return f'<attribute name="{_PRIORITY}" version="0" value="{names}"/>'
+
+
+# int8 convolutions that are not of oneDNN's brgemm, and such that are not of AMX
+OLDER, WITHOUT_AMX = "older", "without_amx"
+_KERNELS = {
+    "": "",
+    OLDER: _priority("jit_avx512", "jit_avx2"),
+    WITHOUT_AMX: _priority("brgconv_avx512", "jit_avx512", "brgconv_avx2", "jit_avx2"),
+}
 # Inputs that hold axes, sizes or shapes: the last ones. They keep their own type, since the list of types ends before
 # them: read as f32, an axis becomes 12884901890, and releases name the type that says so in different ways.
 _INDEX_INPUTS = {
@@ -98,9 +109,9 @@ def _form(
     siblings: int = 0,
     outputs: str = "f32",
     in_f32: bool = False,
-    older_kernels: bool = False,
+    kernels: str = "",
 ) -> _Form:
-    return operation, opset, inputs, origin, siblings, outputs, in_f32, older_kernels
+    return operation, opset, inputs, origin, siblings, outputs, in_f32, kernels
 
 
 # What most networks need, by form: some attributes.
@@ -108,7 +119,7 @@ _USUAL: dict[_Form, Mapping[str, object]] = {
     _form("FakeQuantize", "opset1", 5, outputs="u8"): {"levels": 256, **_NUMPY},
     _form("FakeQuantize", "opset1", 5, outputs="i8"): {"levels": 256, **_NUMPY},
     _form("Convolution", "opset1", 2): _CONVOLUTION,
-    _form("Convolution", "opset1", 2, older_kernels=True): _CONVOLUTION,  # of an image
+    _form("Convolution", "opset1", 2, kernels=OLDER): _CONVOLUTION,  # of an image
     _form("GroupConvolution", "opset1", 2): _CONVOLUTION,
     _form("MatMul", "opset1", 2): {"transpose_a": False, "transpose_b": False},
     _form("Add", "opset1", 2): _NUMPY,
@@ -175,7 +186,7 @@ def _attribute(name: str, value: str) -> str:
 
 def _layers(form: _Form, attributes: Mapping[str, object], first: int) -> tuple[str, str]:
     """Layers and edges of a template as parts of an IR; ``first``: the number of its first layer."""
-    operation, opset, inputs, origin, siblings, outputs, in_f32, older_kernels = form
+    operation, opset, inputs, origin, siblings, outputs, in_f32, kernels = form
     index = _INDEX_INPUTS.get(operation, ())
     origins = ", ".join([origin] * (inputs - sum(port < inputs for port in index) + siblings))
     layers, node = [], first + inputs
@@ -188,7 +199,7 @@ def _layers(form: _Form, attributes: Mapping[str, object], first: int) -> tuple[
         )
     data = "".join(f' {name}="{_escaped(_text(value))}"' for name, value in _own(attributes).items())
     ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
-    notes = f"<rt_info>{_KEPT_IN_F32 * in_f32}{_OLDER_KERNELS * older_kernels}</rt_info>"
+    notes = f"<rt_info>{_KEPT_IN_F32 * in_f32}{_KERNELS[kernels]}</rt_info>"
     layers.append(
         f'<layer id="{node}" name="relaxed{node}" type="{operation}" version="{relaxed_version(opset)}">'
         f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{notes}'
@@ -274,21 +285,21 @@ def relaxed(
     origin: str = "f32",
     siblings: int = 0,
     in_f32: bool = False,
-    older_kernels: bool = False,
+    kernels: str = "",
 ) -> Node:
     """A type-relaxed node: it validates as if its inputs had type ``origin`` and reports ``output_precision``.
 
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
     ``SharedOpOptimization`` from merging otherwise equal nodes. ``in_f32``: the node keeps its types where a plugin
-    runs the model in f16 or bf16. ``older_kernels``: the CPU plugin takes oneDNN's older kernels for it, those before brgemm, where
-    they have a form of the layer.
+    runs the model in f16 or bf16. ``kernels``: which ones the CPU plugin takes for it where they have a form of the layer:
+    `OLDER`, oneDNN's before brgemm, none of which are of AMX, or `WITHOUT_AMX`.
     Raises `Rejected` for an operation of a later opset before 2025.2, which can relax only the first version of each, and
     `OvlptError` where the installed OpenVINO cannot make the node at all.
     """
     if not RELAXES_EVERY_OPSET and opset != _FIRST_OPSET.get(operation, "opset1"):
         # the version string of those releases has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
-    form = operation, opset, len(inputs), origin, siblings, output_precision, in_f32, older_kernels
+    form = operation, opset, len(inputs), origin, siblings, output_precision, in_f32, kernels
     node = _template(form, attributes or {}).node()
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
@@ -345,7 +356,7 @@ def is_relaxed(node: Node) -> bool:
 
 
 def has_older_kernels(node: Node) -> bool:
-    """Whether the CPU plugin is asked for them (`relaxed`)."""
+    """Whether the CPU plugin is asked for them, or in groups of one for those without AMX (`relaxed`)."""
     return f"{_PRIORITY}_0" in node.get_rt_info()
 
 

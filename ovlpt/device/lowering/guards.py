@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt.common_optimizations import group_normalization
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
-from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
+from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_kernels
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
     affine_links,
@@ -55,7 +55,7 @@ def compute_by_channel(node: Node) -> Node | None:
     if falls_back_to_gemm(node):
         block_fusion(last)
         return node
-    return with_older_kernels(node)
+    return with_kernels(node)
 
 
 def part_from_slopes(layer: Node) -> Node | None:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 
-from ovlpt.device.int8_layers import is_int8_layer
+from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
+from ovlpt.device.lowering.links import POST_OPERATIONS, is_in_f64, merged_target
 from ovlpt.device.this_cpu import reads_few_channels_slowly
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.relaxed import OLDER, WITHOUT_AMX, has_older_kernels, is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1, opset8
 
 BLOCK = 4  # channels
 _IMAGE = 4  # axes
+_VOLUME = 3  # axes of space
+_FEW_ROWS = 4  # right with as many
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
 
 
-def with_older_kernels(layer: Node) -> Node:
-    """The relaxed ``layer``, in its place, by oneDNN's kernels before brgemm, where they have a form of it."""
+def with_kernels(layer: Node, kernels: str = OLDER) -> Node:
+    """The relaxed ``layer``, in its place, by these kernels (`relaxed`), where they have a form of it."""
     attributes, output = layer.get_attributes(), layer.output(0)
-    new = relaxed(layer.get_type_name(), layer.input_values(), precision_of(output), attributes, older_kernels=True)
+    new = relaxed(layer.get_type_name(), layer.input_values(), precision_of(output), attributes, kernels=kernels)
     new.set_friendly_name(layer.get_friendly_name())
     replace_output(output, new.output(0))
     return new
@@ -56,7 +62,75 @@ def read_few_channels(convolution: Node) -> Node | None:
         return None
     if has_older_kernels(convolution) or not reads_few_channels_slowly():
         return None
-    return with_older_kernels(convolution)
+    return with_kernels(convolution)
+
+
+def leave_amx(convolution: Node) -> Node | None:
+    """What kernels of AMX compute wrongly, by kernels without; with the plugin's own LPT, too.
+
+    They read other rows where one column is left of several by a stride, lose a zero point of groups, and over three axes
+    they read beside data that is shorter than its window.
+    """
+    weights, attributes = shape_of(convolution.input_value(1)), convolution.get_attributes()
+    if weights is None or is_depthwise(convolution) or has_older_kernels(convolution):
+        return None
+    axes = len(attributes["strides"])
+    windows = list(zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True))
+    is_padded = (
+        any(attributes["pads_begin"]) or any(attributes["pads_end"]) or attributes["auto_pad"].startswith("same")
+    )
+    wrong = (
+        (_leaves_one_column(convolution) and (is_padded or set(weights[-axes:]) != {1}))
+        or (
+            len(weights) > axes + 2
+            and weights[0] != 1
+            and convolution.input_value(0).get_node().get_type_name() == "Subtract"
+        )
+        or (axes == _VOLUME and is_padded and any(_is_shorter(*window) for window in windows))
+    )
+    return with_kernels(convolution, WITHOUT_AMX) if wrong else None
+
+
+def _sizes(value: Output, axes: int) -> Sequence[int | None]:
+    return (shape_of(value) or (None,) * axes)[-axes:]
+
+
+def _leaves_one_column(convolution: Node) -> bool:
+    """Whether the stride along the last axis may leave one of several, in more than a few rows."""
+    axes = len(strides := convolution.get_attributes()["strides"])
+    *rows, columns = _sizes(convolution.output(0), axes)
+    few = None not in rows and prod(rows) <= _FEW_ROWS
+    return strides[-1] > 1 and columns in (1, None) and not few
+
+
+def _is_shorter(size: int | None, taps: int | None, dilation: int) -> bool:
+    """Whether data may be shorter than a window."""
+    return size is None or taps is None or size < (taps - 1) * dilation + 1
+
+
+def leave_amx_for_activations(deconvolution: Node) -> Node | None:
+    """A transposed convolution with several post-operations after its scale and bias, by kernels without AMX: one of AMX, which
+    runs those over one axis, applies the first of them alone, with the plugin's own LPT, too.
+    """
+    if not is_int8_layer(deconvolution) or is_depthwise(deconvolution) or has_older_kernels(deconvolution):
+        return None
+    count, last = 0, deconvolution
+    while (target := merged_target(last)) is not None and (
+        last := target.get_node()
+    ).get_type_name() in POST_OPERATIONS:
+        if last.get_type_name() == "FakeQuantize":
+            count += _eltwise_of(last)
+        elif not is_in_f64(last):
+            count += 1
+    return with_kernels(deconvolution, WITHOUT_AMX) if count > 1 else None
+
+
+def _eltwise_of(quantize: Node) -> int:
+    """How many post-operations a FakeQuantize is, besides the conversion to what is stored."""
+    if precision_of(quantize.output(0)) == "f32":
+        return 2
+    low = constant_above(quantize.input_value(3))
+    return int(low is None or low.any())
 
 
 def repeat_channels(convolution: Node) -> Node | None:

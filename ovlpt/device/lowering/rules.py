@@ -171,6 +171,11 @@ RULES = (
         "a window that covers padding only would read and write beyond its memory: wrong numbers",
     ),
     _rule(
+        kernels.leave_amx, CONVOLUTIONS, _CPU,
+        "kernels of AMX would read other rows where a stride leaves one column, lose the zero point of groups, or read beside data: wrong numbers",
+        here=takes_signed_activations,
+    ),
+    _rule(
         windows.span_whole_strides, DECONVOLUTIONS, _CPU,
         "a transposed convolution whose width is no multiple of its stride would sum up its last columns wrongly: wrong numbers",
     ),
@@ -518,6 +523,11 @@ RULES = (
     _rule(
         guards.part_open_columns, "MatMul", _CPU,
         "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
+    ),
+    _rule(
+        kernels.leave_amx_for_activations, DECONVOLUTIONS, _CPU,
+        "a kernel of AMX would apply the first of several post-operations of a transposed convolution alone: wrong numbers",
+        phase=Phase.ALL, here=takes_signed_activations,
     ),
     _rule(
         guards.part_from_row, "MatMul", _CPU,

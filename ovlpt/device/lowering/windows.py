@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
-from ovlpt.device.lowering.kernels import with_older_kernels
+from ovlpt.device.lowering.kernels import with_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
@@ -215,7 +215,7 @@ def see_padding_alone(convolution: Node) -> Node | None:
     for axis in range(-space if is_depthwise(convolution) else -1, 0):
         size = data[axis] if data.rank.is_static else PartialShape([-1])[0]
         if weights[axis] is not None and _may_miss(_Window.of(attributes, axis, weights[axis]), size):
-            return with_older_kernels(convolution)
+            return with_kernels(convolution)
     return None
 
 
