@@ -304,17 +304,17 @@ def differ_by_channel(node: Node) -> Node | None:
     With dynamic sizes, per-channel scales and shifts that the plugin folds into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
     interval differs between channels from the start, by one step of f32, which decides its ties; where nothing that is folded
-    differs between channels, nothing has to. Of integers that no layer computes, and of a MatMul that would take such an
+    differs between channels, nothing has to. So it is after transposed convolutions of fixed sizes that have no int8 kernel. Of integers that no layer computes, and of a MatMul that would take such an
     interval for one of columns, a maximum with the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer that reads f32,
     between two Reorders, where scale, shift and interval are post-operations of one.
     """
-    if not may_be_open(node.output(0)):
-        return None
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     if details is None or rank.is_dynamic:
         return None
     low, high = details.input_low, details.input_high
     links = _taken_into_interval(node, low)
+    if not may_be_open(node.output(0)) and not _is_after_transposed_convolution(node):
+        return None
     constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
     channels = max((values.size for values in constants if not is_scalar_like(values)), default=1)
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
@@ -361,12 +361,26 @@ def _is_of_two_tensors(link: Node) -> bool:
 
 
 def _of_transposed_convolution(source: Node) -> list[Node]:
-    """The scale and bias in f64 of a transposed convolution: without AVX-512 the bias does not become part of the layer."""
+    """The scale and bias in f64 of a transposed convolution: without AVX-512, or an int8 kernel, the bias does not become
+    part of the layer.
+    """
+    links, layer = _in_f64_above(source)
+    return links if layer.get_type_name() in DECONVOLUTIONS else []
+
+
+def _in_f64_above(node: Node) -> tuple[list[Node], Node]:
+    """Scale and bias of a layer in f64, and the layer."""
     links: list[Node] = []
-    while source.get_type_name() in ("Add", "Convert", "Multiply") and is_in_f64(source):
-        links += [source] if source.get_type_name() != "Convert" else []
-        source = source.input_value(0).get_node()
-    return links if source.get_type_name() in DECONVOLUTIONS else []
+    while node.get_type_name() in ("Add", "Convert", "Multiply") and is_in_f64(node):
+        links += [node] if node.get_type_name() != "Convert" else []
+        node = node.input_value(0).get_node()
+    return links, node
+
+
+def _is_after_transposed_convolution(node: Node) -> bool:
+    """Whether a FakeQuantize reads an int8 one, with what the plugin folds into the interval between."""
+    layer = _in_f64_above(links_above(node.input_value(0).get_node())[1])[1]
+    return layer.get_type_name() in DECONVOLUTIONS and is_int8_layer(layer)
 
 
 def keep_scale_before(node: Node) -> Node | None:

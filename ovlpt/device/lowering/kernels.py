@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
-from ovlpt.device.lowering.links import POST_OPERATIONS, is_in_f64, merged_target
+from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, is_in_f64, merged_target
 from ovlpt.device.this_cpu import reads_few_channels_slowly
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
@@ -114,15 +114,28 @@ def leave_amx_for_activations(deconvolution: Node) -> Node | None:
     """
     if not is_int8_layer(deconvolution) or is_depthwise(deconvolution) or has_older_kernels(deconvolution):
         return None
-    count, last = 0, deconvolution
-    while (target := merged_target(last)) is not None and (
-        last := target.get_node()
-    ).get_type_name() in POST_OPERATIONS:
+    count, own, last = int(_is_of_one_channel(deconvolution)), deconvolution, deconvolution
+    while (target := merged_target(last)) is not None and target.get_node().get_type_name() in POST_OPERATIONS:
+        last = target.get_node()
         if last.get_type_name() == "FakeQuantize":
             count += _eltwise_of(last)
-        elif not is_in_f64(last):
+        elif is_in_f64(last):
+            own = last
+        else:
             count += 1
-    return with_kernels(deconvolution, WITHOUT_AMX) if count > 1 else None
+    if count < 2:
+        return None
+    attributes = deconvolution.get_attributes()
+    if max(attributes["strides"]) > 1 and max(attributes["dilations"]) > 1:  # there is no other kernel
+        block_fusion(own)
+        return deconvolution
+    return with_kernels(deconvolution, WITHOUT_AMX)
+
+
+def _is_of_one_channel(layer: Node) -> bool:
+    """Whether its result is, whose bias is a post-operation."""
+    shape = shape_of(layer.output(0))
+    return shape is not None and shape[1] == 1
 
 
 def _eltwise_of(quantize: Node) -> int:

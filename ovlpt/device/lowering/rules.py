@@ -136,8 +136,8 @@ RULES = (
     ),
     # layers with weights: their data and form
     _rule(
-        zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
-        "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
+        zero_points.pad_before_zero_point, CONVOLUTIONS, _CPU,
+        "a convolution over three axes, in groups or of one channel, would pad data with a zero point wrongly: wrong numbers",
         in_float=True,
     ),
     _rule(

@@ -354,8 +354,8 @@ def unmark_dequantization(model: Model) -> list[Node]:
 
 
 def pad_before_zero_point(convolution: Node) -> Node | None:
-    """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
-    the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, padded or not, the
+    """A convolution over three axes of space, in groups or of one channel, pads wrongly what has a zero point: wrong numbers,
+    no error, with the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, padded or not, the
     layer runs in float. So it does where groups are of one channel, whose kernels with a zero point are of f32: with floats in
     bf16 compiling throws.
     """
@@ -363,10 +363,12 @@ def pad_before_zero_point(convolution: Node) -> Node | None:
     begin, end = attributes["pads_begin"], attributes["pads_end"]
     if subtract.get_type_name() != "Subtract" or len(begin) != 3:
         return None
-    zero_point = constant_above(subtract.input_value(1))
-    if zero_point is None:
+    zero_point, weights = constant_above(subtract.input_value(1)), shape_of(convolution.input_value(1))
+    if zero_point is None or weights is None:
         return None
-    if not is_scalar_like(zero_point) or convolution.get_input_shape(1)[2] == 1:
+    if not (in_groups := convolution.get_type_name() == "GroupConvolution") and weights[1] != 1:
+        return None
+    if not is_scalar_like(zero_point) or (in_groups and weights[2] == 1):
         return _in_float(convolution)
     if not any((*begin, *end)) or attributes["auto_pad"].startswith("same"):
         return None
