@@ -238,17 +238,18 @@ BESIDE_DATA = {  # sizes, kernel, strides, dilations, begin and end of the paddi
 @pytest.mark.parametrize("case", BESIDE_DATA)
 def test_a_window_on_a_column_of_padding_alone(core, infer, case, low, groups):
     """It was what lay in memory, or the process ended, with the plugin's own LPT too; of an open width as well."""
-    size, kernel, *window = BESIDE_DATA[case]
+    size, kernel, strides, dilations, begin, end = BESIDE_DATA[case]
     stored = np.random.default_rng(0).integers(-31, 32, (groups, 8 // groups, 16 // groups, *kernel))
     weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
     layer = opset1.convolution if groups == 1 else opset1.group_convolution
+    values, none = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], [0] * len(size)
+    x = parameter([1, 16, *size])
+    wider = opset1.pad(
+        quantized(x, low, 2), const([0, 0, *begin], "i64"), const([0, 0, *end], "i64"), "constant", const(0)
+    )
+    expected = infer(model(layer(wider, weights, strides, none, none, dilations), x), values)  # floats ended it, too
     for sizes in ([1, 16, *size], [1, 16, *size[:-1], -1]):
-        x = parameter(sizes)
-        strides, dilations, begin, end = window
-        net = model(layer(quantized(x, low, 2), weights, strides, begin, end, dilations), x)
-        values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
-        fixed.reshape([1, 16, *size])
-        expected = infer(fixed, values, "NO")
+        net = model(layer(quantized(x := parameter(sizes), low, 2), weights, strides, begin, end, dilations), x)
         assert_close(infer(drop_in(net, core), values), expected, level=0.05)
 
 
@@ -299,6 +300,35 @@ def test_a_window_over_data_of_an_open_rank(core, infer):
     assert_close(infer(net, data), infer(plain, data, "NO"))
 
 
+SHORT = {  # sizes, kernel with what it reads of a group, strides, dilations, padding, groups
+    "one_column": ([16, 2], [16, 3, 3], [2, 2], [1, 1], [1, 1], 1),
+    "one_column_of_groups": ([16, 2], [8, 3, 3], [2, 2], [1, 1], [1, 1], 2),
+    "one_column_without_padding": ([31, 3], [16, 2, 2], [2, 3], [1, 1], [0, 0], 1),
+    "groups": ([16, 5], [12, 2, 3], [1, 1], [1, 1], [1, 0], 2),
+    "one_row": ([1, 8, 9], [16, 3, 3, 3], [1, 1, 1], [1, 1, 1], [2, 0, 1], 1),
+    "dilated": ([9, 9, 6], [16, 4, 4, 7], [1, 1, 1], [3, 3, 1], [1, 3, 3], 1),
+    "one_channel": ([7, 3, 6], [1, 3, 3, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1], 1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -0.5], ids=["u8", "zero_point"])
+@pytest.mark.parametrize("case", SHORT)
+def test_what_kernels_of_amx_read_elsewhere(by_form, case, low, form):
+    """Off by 10 to 170 %, with the plugin's own LPT, too; the zero point of one channel with other kernels as well."""
+    size, (inputs, *kernel), strides, dilations, pads, groups = SHORT[case]
+    stored = even_weights((groups, 96 // groups, inputs, *kernel))
+    weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
+    layer = opset1.convolution if groups == 1 else opset1.group_convolution
+    for sizes in ([1, inputs * groups, *size], [-1, inputs * groups, *[-1] * len(size)]):
+        x = parameter(sizes)
+        net = model(layer(quantized(x, low, low + 2.55), weights, strides, pads, pads, dilations), x)
+        values = [np.random.default_rng(0).uniform(-2, 2, (1, inputs * groups, *size)).astype(np.float32)]
+        expected = by_form(net, values)
+        close = 1e-3 * float(np.abs(expected).max())
+        assert_close([by_form(net, values, form)], [expected], level=close, share=1)
+
+
 TRANSPOSED = {  # sizes, kernel, strides, begin and end of the padding, output padding
     "one_column": ([2, 1], [3, 3], [2, 2], [0, 0], [0, 0], [0, 0]),
     "stride_of_three": ([5, 8], [4, 4], [3, 3], [0, 0], [0, 0], [0, 0]),
@@ -333,6 +363,40 @@ def test_a_transposed_convolution_of_part_of_a_stride(core, infer, case, low, gr
             assert_close(infer(how(net, core=core), values), expected, level=0.0099, share=2e-3)
 
 
+SEVERAL = {
+    "slope_and_quantization": lambda value: quantized(opset1.prelu(value, const([0.1])), -0.5, 2.05),
+    "quantization": lambda value: quantized(value, -1, 1.5),
+    "two_functions": lambda value: opset1.tanh(opset1.sigmoid(value)),
+    "shift_after_relu": lambda value: opset1.add(opset1.relu(value), const(1.5)),
+    "relu": opset1.relu,
+}
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("channels", [1, 8])
+@pytest.mark.parametrize(
+    "kernel, stride, dilation, groups",
+    [(3, 2, 1, 1), (2, 2, 2, 1), (4, 4, 1, 1), (3, 2, 1, 2)],
+    ids=["strided", "dilated", "long_stride", "groups"],
+)
+@pytest.mark.parametrize("after", SEVERAL)
+def test_what_follows_a_transposed_convolution(core, infer, after, kernel, stride, dilation, groups, channels, how):
+    """With AMX the first post-operation was all that was applied, and one without an int8 kernel shifted all channels as the
+    first, before an interval; with the plugin's own LPT, too.
+    """
+    x, outputs = parameter([1, 16, 7]), channels * groups
+    stored = even_weights((groups, 16 // groups, channels, kernel))
+    weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
+    layer = opset1.convolution_backprop_data if groups == 1 else opset1.group_convolution_backprop_data
+    data = layer(quantized(x, 0, 2.55), weights, [stride], dilations=[dilation])
+    data = SEVERAL[after](opset1.add(data, const(np.linspace(0.3, -0.3, outputs).reshape(1, -1, 1))))
+    read = opset1.convolution(quantized(data, -0.5, 2.05), int8_weights([4, outputs, 1]), [1], [0], [0], [1])
+    net = model([data, read], x)
+    values = [np.random.default_rng(0).uniform(-2, 2, (1, 16, 7)).astype(np.float32)]
+    expected = infer(net, values)
+    assert_close(infer(how(net, core=core), values), expected, level=0.02, share=0.05)
+
+
 def quantized_sum(value):
     return quantized(value, -1, 1.5)
 
@@ -356,7 +420,7 @@ def test_a_transposed_convolution_to_a_given_size(core, infer):
 
 
 def errors_of_groups() -> list[float]:
-    """Of saved forms, forms in memory, and stock, as parts of the largest value; pairs of channels in groups."""
+    """Of saved forms and forms in memory, as parts of the largest value; pairs of channels in groups."""
     core, found = Core(), []
     core.get_property("CPU", "FULL_DEVICE_NAME")
     for bias, ends in ((None, None), (1, None), (None, 2), (1, 2)):
@@ -371,24 +435,20 @@ def errors_of_groups() -> list[float]:
         runs = [(net, TRUTH)]
         for each in (drop_in(net, core), ovlpt.transform(net, core=core, serializable=False)):
             runs.append((each, {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
-        expected, *values = (
-            core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in (*runs, (net, EXACT))
-        )
+        expected, *values = (core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in runs)
         found.append([float(np.abs(each - expected).max() / np.abs(expected).max()) for each in values])
     return [max(each) for each in zip(*found, strict=True)]
 
 
 def test_groups_of_channels_with_a_zero_point():
-    """Gemm, which runs them with AVX-512 and no VNNI, computes them wrongly; with stock, too."""
-    assert max(errors_of_groups()[:2]) < 0.02
+    """Gemm, which runs them with AVX-512 and no VNNI, computes them wrongly; with stock, too, but not where AMX is left unused."""
+    assert max(errors_of_groups()) < 0.02
     try:
         instruction_sets.limits("avx512")
     except InputError:
         pytest.skip("no CPU with AVX-512, whose kernels without VNNI go wrong; those of this one were right")
-    saved, in_memory, stock = subprocess_call.call(
-        errors_of_groups, environment=instruction_sets.environment("avx512")
-    )[0]
-    assert max(saved, in_memory) < 0.02 < 0.1 < stock
+    found = subprocess_call.call(errors_of_groups, environment=instruction_sets.environment("avx512"))[0]
+    assert max(found) < 0.02
 
 
 @pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])

@@ -140,10 +140,8 @@ def _is_of_one_channel(layer: Node) -> bool:
 
 def _eltwise_of(quantize: Node) -> int:
     """How many post-operations a FakeQuantize is, besides the conversion to what is stored."""
-    if precision_of(quantize.output(0)) == "f32":
-        return 2
-    low = constant_above(quantize.input_value(3))
-    return int(low is None or low.any())
+    low = constant_above(quantize.input_value(1))
+    return 2 if precision_of(quantize.output(0)) == "f32" else int(low is None or low.any())
 
 
 def repeat_channels(convolution: Node) -> Node | None:
