@@ -21,6 +21,7 @@ from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.lowering.floats import part_floats
 from ovlpt.device.lowering.folding import fold_misread_weights
+from ovlpt.device.lowering.guards import part_from_row
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF, STATIC
 from ovlpt.errors import InputError, warn
@@ -32,6 +33,7 @@ from ovlpt.graph.stamp import CPU, LOWERED, are_transformed, is_transformed, sta
 from ovlpt.low_precision import BEFORE_COMMON_OPTIMIZATIONS, LowPrecision
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
+from ovlpt.plugin_config.this_cpu import takes_signed_activations
 from ovlpt.qdq_stripping import QDQStripping
 from ovlpt.trace import Event, Outcome, Trace
 from ovlpt.version import VERSION
@@ -207,6 +209,8 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
             fold_misread_weights(node)
         if on_cpu:
             part_floats(node)
+            if node.get_type_name() == "MatMul" and takes_signed_activations():
+                part_from_row(node)
     if may_be_half and on_cpu:
         keep_integer_sums(model)
 
