@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import openvino
@@ -14,8 +13,6 @@ if RELEASE < (2024, 6):
     raise ImportError(
         f"ovlpt needs OpenVINO 2024.6 or later, and {openvino.__version__} is installed: pip install --upgrade openvino"
     )
-
-_BEFORE_AVX512 = ("SSE41", "AVX2", "AVX2_VNNI")
 
 
 def openvino_module(name: str) -> Any:
@@ -60,16 +57,7 @@ if TYPE_CHECKING:  # names to tell apart; OpenVINO's own stubs re-export none of
     class Output(Any): ...
 
 else:
-
-    class Core(openvino.Core):
-        """OpenVINO's own. Where a process is limited to an instruction set before AVX-512, floats are in f32 by default."""
-
-        def __init__(self, *arguments: object):
-            super().__init__(*arguments)
-            # on a CPU with AMX the plugin asks for bf16 even then, and has no kernel
-            if os.environ.get("ONEDNN_MAX_CPU_ISA") in _BEFORE_AVX512 and RELEASE >= (2025, 0):
-                self.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-
+    Core = openvino.Core
     CompiledModel = openvino.CompiledModel
     Model = openvino.Model
     Type = openvino.Type

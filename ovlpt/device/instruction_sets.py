@@ -2,7 +2,7 @@
 
 ``ONEDNN_MAX_CPU_ISA`` limits oneDNN, whose kernels run convolutions and matrix products, ``OV_CPU_MAX_ISA`` the
 plugin's own code. Both are read once a process, and a value that is unknown or beyond the CPU is ignored silently, so
-`limits` shows what came of it. OpenVINO 2024.6 does not have the second variable.
+`limits` shows what came of it. OpenVINO before 2026.4.1 does not have the second variable.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from ovlpt.device import subprocess_call
 from ovlpt.device.execution_types import execution_types
 from ovlpt.openvino_api import RELEASE, Core
 from ovlpt.trace import InputError
+
+_BEFORE_BF16 = ("sse41", "avx2", "avx2_vnni")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ def limits(isa: str) -> Limits:
     found = _asked(isa, environment(isa))
     if found.onednn not in INSTRUCTION_SETS[isa][1:]:
         raise InputError(f'the instruction set "{isa}" does not take effect on this CPU: oneDNN runs as {found.onednn}')
+    if isa in _BEFORE_BF16 and "BF16" in found.capabilities:
+        raise InputError(
+            f'the instruction set "{isa}" limits oneDNN alone, and this OpenVINO\'s own code still asks it for bf16; '
+            "OpenVINO 2026.4.1 limits both"
+        )
     return found
 
 

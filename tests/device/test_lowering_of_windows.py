@@ -420,7 +420,7 @@ def test_a_transposed_convolution_to_a_given_size(core, infer):
 
 
 def errors_of_groups() -> list[float]:
-    """Of saved forms and forms in memory, as parts of the largest value; pairs of channels in groups."""
+    """Of saved forms, forms in memory, and stock, as parts of the largest value; pairs of channels in groups."""
     core, found = Core(), []
     core.get_property("CPU", "FULL_DEVICE_NAME")
     for bias, ends in ((None, None), (1, None), (None, 2), (1, 2)):
@@ -435,20 +435,24 @@ def errors_of_groups() -> list[float]:
         runs = [(net, TRUTH)]
         for each in (drop_in(net, core), ovlpt.transform(net, core=core, serializable=False)):
             runs.append((each, {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
-        expected, *values = (core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in runs)
+        expected, *values = (
+            core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in (*runs, (net, EXACT))
+        )
         found.append([float(np.abs(each - expected).max() / np.abs(expected).max()) for each in values])
     return [max(each) for each in zip(*found, strict=True)]
 
 
 def test_groups_of_channels_with_a_zero_point():
-    """Gemm, which runs them with AVX-512 and no VNNI, computes them wrongly; with stock, too, but not where AMX is left unused."""
-    assert max(errors_of_groups()) < 0.02
+    """Gemm, which runs them with AVX-512 and no VNNI, computes them wrongly; with stock, too."""
+    assert max(errors_of_groups()[:2]) < 0.02
     try:
         instruction_sets.limits("avx512")
     except InputError:
         pytest.skip("no CPU with AVX-512, whose kernels without VNNI go wrong; those of this one were right")
-    found = subprocess_call.call(errors_of_groups, environment=instruction_sets.environment("avx512"))[0]
-    assert max(found) < 0.02
+    saved, in_memory, stock = subprocess_call.call(
+        errors_of_groups, environment=instruction_sets.environment("avx512")
+    )[0]
+    assert max(saved, in_memory) < 0.02 < 0.1 < stock
 
 
 @pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])
