@@ -33,7 +33,8 @@ THIN = (
     (1, 40, 2, 2),
     (2, 1, 8),
     (1, 6, 8),
-)  # one row or column
+    (1, 16, 17, 2),
+)  # one row or column, also after a stride
 
 
 def _ends(low: float, high: float) -> list[Node]:
@@ -138,12 +139,15 @@ def masked_attention(random: Random, data: Output) -> Node | None:
     )
     seen = seen | np.eye(rows, dtype=bool)
     least = float(pick(random, -100, -1e4, -1e9, -1e20, -3.4e38))
-    form = pick(random, "added", "booleans", "by head", "computed", "quantized", "none")
+    form = pick(random, "added", "booleans", "by head", "by key", "computed", "quantized", "none")
     if form in ("computed", "quantized"):
         mask = _computed_mask(data, rows, least)
         if form == "quantized":
             mask = opset1.fake_quantize(mask, *_ends(least, 0), 256)
         scores = opset1.add(scores, mask)
+    elif form == "by key":
+        hidden = (random.random((1, 1, 1, rows)) < 0.3) & (np.arange(rows) > 0)
+        scores = opset1.add(scores, f32(np.where(hidden, least, random.uniform(-1, 1, hidden.shape))))
     elif form == "booleans":
         scores = opset1.select(opset1.constant(seen), scores, f32(least))
     elif form != "none":
@@ -222,6 +226,38 @@ def any_convolution(random: Random, data: Output) -> Node | None:
     return opset1.group_convolution(data, filters, strides, begin, end, dilations)
 
 
+def upsampled(random: Random, data: Output) -> Node | None:
+    """A transposed convolution, with up to three functions and a shift after it."""
+    shape = sizes(data)
+    if not 3 <= len(shape) <= 4:
+        return None
+    space = len(shape) - 2
+    kernel, strides, dilations = (
+        [int(pick(random, *each)) for _ in range(space)] for each in ((2, 3, 4), (1, 2, 2, 4), (1, 1, 1, 2))
+    )
+    groups, outputs, none = int(pick(random, 1, 1, 1, 2)), int(pick(random, 1, 8, 8)), [0] * space
+    if groups == 1 or shape[1] % groups:
+        filters = weights(random, [shape[1], outputs, *kernel], [1])
+        node = opset1.convolution_backprop_data(data, filters, strides, None, none, none, dilations)
+    else:
+        filters = weights(random, [groups, shape[1] // groups, outputs, *kernel], [0, 2])
+        node = opset1.group_convolution_backprop_data(data, filters, strides, None, none, none, dilations)
+    channels = node.get_output_partial_shape(0)[1].get_length()
+    node = opset1.add(node, f32(random.uniform(-0.5, 0.5, (1, channels, *[1] * space))))
+    functions = (
+        opset1.relu,
+        opset1.sigmoid,
+        opset1.tanh,
+        lambda value: opset1.prelu(value, f32([0.1])),
+        lambda value: opset1.clamp(value, -0.6, 0.8),
+        lambda value: opset1.add(value, f32(0.5)),
+        lambda value: _quantized(random, value),
+    )
+    for _ in range(int(random.integers(0, 4))):
+        node = functions[int(random.integers(len(functions)))](node)
+    return node
+
+
 RARER: dict[str, tuple[Builder, int, float]] = {
     "QuantizeByAxis": (quantize_by_axis, 1, 8),
     "DequantizedTwice": (dequantized_twice, 1, 8),
@@ -232,6 +268,7 @@ RARER: dict[str, tuple[Builder, int, float]] = {
     "LayersInLoop": (layers_in_loop, 1, 4),
     "SpelledGroupNorm": (spelled_group_norm, 1, 6),
     "AnyConvolution": (any_convolution, 1, 16),
+    "Upsampled": (upsampled, 1, 8),
 }
 RARER_MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("AnyConvolution", (0,)), ("SpelledGroupNorm", (1,)), ("Swish", (2,)), ("AnyConvolution", (3,))),
@@ -239,4 +276,5 @@ RARER_MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("QuantizeByAxis", (0,)), ("AnyConvolution", (1,)), ("AddConstant", (2,)), ("Relu", (3,))),
     (("QuantizeByAxis", (0,)), ("Pointwise", (1,)), ("Add", (1, 2)), ("FakeQuantize", (3,)), ("Pointwise", (4,))),
     (("FakeQuantize", (0,)), ("ConstantMinus", (1,)), ("AnyConvolution", (2,))),
+    (("FakeQuantize", (0,)), ("Upsampled", (1,)), ("FakeQuantize", (2,)), ("Pointwise", (3,))),
 )
