@@ -10,6 +10,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import PluginLowering, instruction_sets, lowering, subprocess_call
+from ovlpt.device.compile import float_types
 from ovlpt.device.lowering import rules
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Core, Manager, PartialShape, Type, opset1
@@ -327,6 +328,24 @@ def test_what_kernels_of_amx_read_elsewhere(by_form, case, low, form):
         expected = by_form(net, values)
         close = 1e-3 * float(np.abs(expected).max())
         assert_close([by_form(net, values, form)], [expected], level=close, share=1)
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("case", ["one_column", "one_column_of_groups", "one_column_without_padding"])
+def test_one_column_of_floats(core, infer, case, how):
+    """In bf16, with AMX: off by more than the largest value, without any LPT, too."""
+    size, (inputs, *kernel), strides, dilations, pads, groups = SHORT[case]
+    x, values = parameter([1, inputs * groups, *size]), np.random.default_rng(0)
+    weights = values.uniform(-0.5, 0.5, (groups, 16 // groups, inputs, *kernel))
+    layer = opset1.convolution if groups == 1 else opset1.group_convolution
+    floats = layer(x, const(weights[0] if groups == 1 else weights), strides, pads, pads, dilations)
+    read = quantized(opset1.reduce_mean(floats, const([2], "i64"), True), -1.28, 1.27)
+    net = model([floats, convolution(read, 8, kernel=1)], x)
+    data = [values.uniform(-2, 2, (1, inputs * groups, *size)).astype(np.float32)]
+    expected = infer(net, data)[0]
+    for precision in float_types(core):
+        found = infer(how(net, core=core), data, INFERENCE_PRECISION_HINT=precision)[0]
+        assert_close([found], [expected], level=0.02 * np.abs(expected).max(), share=1)
 
 
 TRANSPOSED = {  # sizes, kernel, strides, begin and end of the padding, output padding

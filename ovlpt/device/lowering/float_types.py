@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise
+from ovlpt.device.lowering.kernels import leaves_one_column
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
     affine_links,
@@ -121,6 +122,16 @@ def keep_depthwise(layer: Node) -> Node | None:
             return block_fusion(last)
     _mark(layer, *mark_of_f32())
     return layer
+
+
+def keep_column(convolution: Node) -> Node | None:
+    """Keeps a convolution of floats, of which a stride leaves one column, in f32 where floats are bf16: kernels of AMX read other
+    rows, as in int8 (`leave_amx`). Of an open width it may not come to one column, and stays in bf16.
+    """
+    if is_relaxed(convolution) or is_depthwise(convolution) or not leaves_one_column(convolution, open_too=False):
+        return None
+    _mark(convolution, *mark_of_f32())
+    return convolution
 
 
 def keep_sums(model: Model) -> list[Node]:

@@ -75,32 +75,38 @@ def leave_amx(convolution: Node) -> Node | None:
     if weights is None or is_depthwise(convolution) or has_older_kernels(convolution):
         return None
     axes = len(attributes["strides"])
-    windows = list(zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True))
-    is_padded = (
-        any(attributes["pads_begin"]) or any(attributes["pads_end"]) or attributes["auto_pad"].startswith("same")
-    )
-    wrong = (
-        (_leaves_one_column(convolution) and (is_padded or set(weights[-axes:]) != {1}))
-        or (
-            len(weights) > axes + 2
-            and weights[0] != 1
-            and convolution.input_value(0).get_node().get_type_name() == "Subtract"
-        )
-        or (axes == _VOLUME and is_padded and any(_is_shorter(*window) for window in windows))
-    )
-    return with_kernels(convolution, WITHOUT_AMX) if wrong else None
+    in_groups = len(weights) > axes + 2 and weights[0] != 1
+    has_zero_point = convolution.input_value(0).get_node().get_type_name() == "Subtract"
+    windows = zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True)
+    is_volume = axes == _VOLUME and _is_padded(convolution)
+    if (
+        leaves_one_column(convolution)
+        or (in_groups and has_zero_point)
+        or (is_volume and any(_is_shorter(*window) for window in windows))
+    ):
+        return with_kernels(convolution, WITHOUT_AMX)
+    return None
+
+
+def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
+    """Whether a stride along the last axis leaves one column of several, in more than a few rows; ``open_too``: or may do so
+    once sizes are known.
+    """
+    axes = len(strides := convolution.get_attributes()["strides"])
+    *rows, columns = _sizes(convolution.output(0), axes)
+    if strides[-1] == 1 or columns not in ((1, None) if open_too else (1,)):
+        return False
+    is_pointwise = set(_sizes(convolution.input_value(1), axes)) == {1} and not _is_padded(convolution)
+    return not is_pointwise and (None in rows or prod(rows) > _FEW_ROWS)
 
 
 def _sizes(value: Output, axes: int) -> Sequence[int | None]:
     return (shape_of(value) or (None,) * axes)[-axes:]
 
 
-def _leaves_one_column(convolution: Node) -> bool:
-    """Whether the stride along the last axis may leave one of several, in more than a few rows."""
-    axes = len(strides := convolution.get_attributes()["strides"])
-    *rows, columns = _sizes(convolution.output(0), axes)
-    few = None not in rows and prod(rows) <= _FEW_ROWS
-    return strides[-1] > 1 and columns in (1, None) and not few
+def _is_padded(convolution: Node) -> bool:
+    attributes = convolution.get_attributes()
+    return any((*attributes["pads_begin"], *attributes["pads_end"])) or attributes["auto_pad"].startswith("same")
 
 
 def _is_shorter(size: int | None, taps: int | None, dilation: int) -> bool:

@@ -501,6 +501,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        float_types.keep_column, "Convolution GroupConvolution", _CPU,
+        "kernels of AMX would read other rows in bf16 where a stride leaves one column: wrong numbers",
+        phase=Phase.ALL, here=takes_signed_activations,
+    ),
+    _rule(
         guards.part_open_from_sum, "Convolution GroupConvolution", _CPU,
         "fused into a convolution of floats of open sizes, a sum with integers would throw, and a small layer be lost: wrong numbers",
         phase=Phase.ALL,
