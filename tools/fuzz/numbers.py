@@ -20,10 +20,12 @@ from ovlpt import Params, plugin_config
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.links import block_fusion
+from ovlpt.device.lowering.rules import RULES
 from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.qdq_stripping import QDQStripping
+from ovlpt.trace import Trace
 from tools.fuzz.graphs import Graph, Value, build, in_float, observed, pruned, reference
 from tools.fuzz.native_library import lowered_native_result, native_result
 from tools.fuzz.operations import STATES
@@ -50,6 +52,7 @@ EVERY = "every way"
 ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles it
 AGAIN = "second inference"  # of a model with variables
 IN_F16 = "floats in f16"  # asked for, of a CPU that computes in f16
+_KEPT_IN_F32 = frozenset(rule.name for rule in RULES if rule.precision == "f32" and "CPU" in rule.devices)
 IN_BF16 = "floats in bf16"  # asked for, of a CPU that computes in bf16
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
 _SIMULATIONS = 3  # of which one may end the process
@@ -307,6 +310,8 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     ways = (compiled_in_f16, transformed, dropped_in, as_natively) if MARKS_TYPES else (compiled_in_f16,)
     change = ways[graph.seed % len(ways)]
     try:
+        if change is not compiled_in_f16 and _keeps_f32(model):
+            change = compiled_in_f16
         changed = change(model)
         in_f32 = run(changed, inputs, as_told(changed), **f32)
     except Exception:  # a finding of the other ways
@@ -329,6 +334,13 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
         is_unsteady_without_lpt(model, inputs, found, simulated, **each) for each in (f32, hint)
     )
     yield failure.as_stock() if unsteady else failure
+
+
+def _keeps_f32(model: Model) -> bool:
+    """Whether nodes of the transformed model are kept from bf16: that is not for f16, of which it has to be told (docs/compile.md)."""
+    trace = Trace()
+    ovlpt.transform(model, core=core(), trace=trace)
+    return any(event.transformation in _KEPT_IN_F32 for event in trace)
 
 
 def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:

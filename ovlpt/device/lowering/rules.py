@@ -64,7 +64,7 @@ class Rule:
     where there is nothing to change. In the phases of whole models it takes the model, and gives the nodes that it has
     changed. ``defect``: what the plugin would do without it. ``saved_only``: only in a model that may be saved.
     ``lpt_on``: only where the plugin's own LPT is on, or off. ``precision``: only where a GPU runs what is not in low
-    precision in this type. ``for_speed``: it changes no number, and what is faster depends on the CPU: only in a model that
+    precision in this type, or a CPU is not, or is, asked for f16. ``for_speed``: it changes no number, and what is faster depends on the CPU: only in a model that
     is compiled here. ``here``: only where this is true of the CPU at hand, or in a model that may be saved, and come to any.
     ``in_float``: it may leave a layer in float because the plugin computes it wrongly in int8.
     """
@@ -226,7 +226,7 @@ RULES = (
     # layers with weights: what follows them
     _rule(
         float_types.keep_product, "MatMul", _CPU,
-        "a product of integers would be rounded to bf16 before a zero point that its layer does not fuse: little of it would be left",
+        "a product of integers would be rounded to bf16 before a zero point that its layer does not fuse: little of it would be left", precision="f32",
     ),
     _rule(
         scales.dequantize_before_broadcast, WEIGHTED, _CPU,
@@ -498,12 +498,12 @@ RULES = (
     _rule(
         float_types.keep_depthwise, "GroupConvolution", _CPU,
         "a depthwise layer of bf16 over one axis would read a per-channel interval from elsewhere: wrong numbers",
-        phase=Phase.ALL,
+        phase=Phase.ALL, precision="f32",
     ),
     _rule(
         float_types.keep_column, "Convolution GroupConvolution", _CPU,
         "kernels of AMX would read other rows in bf16 where a stride leaves one column: wrong numbers",
-        phase=Phase.ALL, here=takes_signed_activations,
+        phase=Phase.ALL, here=takes_signed_activations, precision="f32",
     ),
     _rule(
         guards.part_open_from_sum, "Convolution GroupConvolution", _CPU,
@@ -636,12 +636,12 @@ RULES = (
     _rule(
         float_types.keep_sums, "MatMul", _CPU,
         "sums for zero points nearly cancel a product of integers, and little of it would be left in bf16",
-        phase=Phase.BODIES,
+        phase=Phase.BODIES, precision="f32",
     ),
     _rule(
         float_types.spread_factors, "Multiply Add", _CPU,
         "before 2026.3 what keeps sums for zero points in f32 would be lost from a saved model: in bf16 little of a product is left",
-        phase=Phase.BODIES, saved_only=True,
+        phase=Phase.BODIES, saved_only=True, precision="f32",
     ),
     _rule(
         gpu.run_groups_over_two_axes, "GroupConvolution", _GPU,
