@@ -14,6 +14,7 @@ import ovlpt
 from ovlpt.graph.relaxed import keeps_types
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Model, Node, opset1
+from tests.conftest import TRUTH, assert_close, inputs_of
 from tests.networks import const, int8_weights, model, parameter, quantized
 from tools.real.measure import distance
 
@@ -188,3 +189,16 @@ def test_an_interval_by_channel_after_a_depthwise_layer_of_floats(is_saved, batc
     read = opset1.fake_quantize(layer, *(const(end * ends) for end in (-1, 1, -1, 1)), 256)
     net = model(opset1.convolution(read, int8_weights([8, 16, 1], seed=1), [1], [0], [0], [1]), [data])
     compare(net, is_saved, core, tmp_path, 30)
+
+
+def test_floats_asked_for_in_f16_have_no_layer_kept_from_bf16(core):
+    """Beside the marks of f16 those of bf16 turned some inputs of an operation to f16, and compiling threw."""
+    if "FP16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        pytest.skip("a CPU that does not compute in f16 changes no types for it")
+    x = parameter([1, 8])
+    half = opset1.split(opset1.matmul(quantized(x, -1, 1.55), int8_weights([4, 8]), False, True), const(1, "i64"), 2)
+    net = model(opset1.convert(opset1.greater(half.output(0), const(0.01)), "f32"), x)
+    inputs = inputs_of(net)
+    expected = list(core.compile_model(net, "CPU", TRUTH)(inputs).values())
+    found = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f16"}, core=core)(inputs).values()
+    assert_close(found, expected)
