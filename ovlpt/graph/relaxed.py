@@ -304,6 +304,8 @@ def relaxed(
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
     node.validate_and_infer_types()
+    if kernels == WITHOUT_AMX:
+        node.get_rt_info()[WITHOUT_AMX] = ""  # Python cannot read the priority
     return node
 
 
@@ -355,9 +357,14 @@ def is_relaxed(node: Node) -> bool:
     return once((is_relaxed, node.get_instance_id()), lambda: "type_relax" in node.get_attributes())
 
 
+def kernels_of(node: Node) -> str:
+    """Which kernels the CPU plugin is asked for (`relaxed`)."""
+    info = node.get_rt_info()
+    return "" if f"{_PRIORITY}_0" not in info else WITHOUT_AMX if WITHOUT_AMX in info else OLDER
+
+
 def has_older_kernels(node: Node) -> bool:
-    """Whether the CPU plugin is asked for them, or in groups of one for those without AMX (`relaxed`)."""
-    return f"{_PRIORITY}_0" in node.get_rt_info()
+    return kernels_of(node) == OLDER
 
 
 def can_be_relaxed(node: Node, output_precision: str = "f32", origin: str = "f32") -> bool:

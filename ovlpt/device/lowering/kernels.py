@@ -12,7 +12,7 @@ from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, is_in_f64
 from ovlpt.device.this_cpu import reads_few_channels_slowly
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.relaxed import OLDER, WITHOUT_AMX, has_older_kernels, is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.relaxed import OLDER, WITHOUT_AMX, is_relaxed, kernels_of, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1, opset8
@@ -60,7 +60,7 @@ def read_few_channels(convolution: Node) -> Node | None:
         return None
     if any(size not in _WINDOWS for size in convolution.get_input_shape(1)[2:]):
         return None
-    if has_older_kernels(convolution) or not reads_few_channels_slowly():
+    if kernels_of(convolution) or not reads_few_channels_slowly():
         return None
     return with_kernels(convolution)
 
@@ -72,7 +72,7 @@ def leave_amx(convolution: Node) -> Node | None:
     they read beside data that is shorter than its window.
     """
     weights, attributes = shape_of(convolution.input_value(1)), convolution.get_attributes()
-    if weights is None or is_depthwise(convolution) or has_older_kernels(convolution):
+    if weights is None or is_depthwise(convolution) or kernels_of(convolution):
         return None
     axes = len(attributes["strides"])
     in_groups = len(weights) > axes + 2 and weights[0] != 1
@@ -118,7 +118,7 @@ def leave_amx_for_activations(deconvolution: Node) -> Node | None:
     """A transposed convolution with several post-operations after its scale and bias, by kernels without AMX: one of AMX, which
     runs those over one axis, applies the first of them alone, with the plugin's own LPT, too.
     """
-    if not is_int8_layer(deconvolution) or is_depthwise(deconvolution) or has_older_kernels(deconvolution):
+    if not is_int8_layer(deconvolution) or is_depthwise(deconvolution) or kernels_of(deconvolution):
         return None
     count, own, last = int(_is_of_one_channel(deconvolution)), deconvolution, deconvolution
     while (target := merged_target(last)) is not None and target.get_node().get_type_name() in POST_OPERATIONS:

@@ -15,7 +15,7 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import is_for_recurrent_layer
-from ovlpt.graph.relaxed import OLDER, has_older_kernels, is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.relaxed import is_relaxed, kernels_of, relaxed, relaxed_like
 from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
@@ -467,7 +467,7 @@ def keep_stride(convolution: Node) -> Node | None:
     taps = reshaped(weights, (1, *shape_of(weights))).output(0)
     inputs, output = [convolution.input_value(0), taps], convolution.output(0)
     if is_relaxed(convolution):
-        kernels = OLDER if has_older_kernels(convolution) else ""
+        kernels = kernels_of(convolution)
         grouped = relaxed("GroupConvolution", inputs, precision_of(output), attributes, kernels=kernels)
     else:
         grouped = NodeFactory("opset1").create("GroupConvolution", inputs, attributes)
