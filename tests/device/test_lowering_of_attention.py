@@ -57,6 +57,20 @@ MASKED = {
 }
 
 
+def test_a_row_before_an_interval(core, infer):
+    """It is taken into the interval, and the Clamp before that is dropped: with AMX, in bf16, the row was read from elsewhere."""
+    shapes = {"q": [16, 32], "k": [1, 32], "v": [1, 8]}
+    queries, keys, values = (parameter(shape, name=name) for name, shape in shapes.items())
+    scores = opset1.matmul(quantized(queries, 0, 2.55), quantized(keys, -1.28, 1.27), False, True)
+    weighed = opset1.matmul(opset1.softmax(scores, 1), quantized(values, -1.28, 1.27), False, False)
+    net = model(quantized(opset1.add(weighed, const(np.linspace(-0.5, 0.5, 8))), -1.28, 1.27), [queries, keys, values])
+    inputs = inputs_of(net)
+    expected = infer(net, inputs)
+    for precision in float_types(core):
+        found = infer(ovlpt.transform(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
+        assert_close(found, expected, level=0.05, share=1)
+
+
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("is_constant", [False, True])
 @pytest.mark.parametrize("are_quantized", [False, True], ids=["floats", "integers"])

@@ -150,9 +150,20 @@ def part_from_row(product: Node) -> Node | None:
             if any(are_rows):
                 return block_fusion(last)  # before a FakeQuantize the plugin drops a Clamp
         elif any(are_rows):
-            return product if guard_output(last) else None
+            if not guard_output(last):
+                return None
+            if _is_taken_into_interval(reader):
+                block_fusion(reader.input_value(target.get_index()).get_node())
+            return product
         last = reader
     return None
+
+
+def _is_taken_into_interval(node: Node) -> bool:
+    """Whether an operation with a constant becomes part of the interval of a FakeQuantize, before which a Clamp is dropped."""
+    while node is not None and node.get_type_name() in ARITHMETIC and other_constant(node) is not None:
+        node = only_reader(node)
+    return node is not None and node.get_type_name() == "FakeQuantize"
 
 
 def _is_row(value: Output) -> bool:
