@@ -57,6 +57,20 @@ MASKED = {
 }
 
 
+def test_a_mask_of_the_only_key(core, infer):
+    """Of one element that is no constant: as a row, in f32, too."""
+    shapes = {"q": [3, 16, 8], "k": [3, 1, 8], "v": [3, 1, 8], "mask": [1, 1, 1]}
+    queries, keys, values, mask = (parameter(shape, name=name) for name, shape in shapes.items())
+    factors = [quantized(each, low, low + 2.55) for each, low in ((queries, 0), (keys, -1.28))]
+    masked = opset1.softmax(opset1.add(opset1.multiply(opset1.matmul(*factors, False, True), const(0.35)), mask), 2)
+    net = model(opset1.matmul(masked, quantized(values, -1.28, 1.27), False, False), [queries, keys, values, mask])
+    inputs = inputs_of(net)
+    expected = infer(net, inputs)
+    for precision in float_types(core):
+        found = infer(ovlpt.transform(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
+        assert_close(found, expected, level=0.05, share=1)
+
+
 def test_a_row_before_an_interval(core, infer):
     """It is taken into the interval, and the Clamp before that is dropped: with AMX, in bf16, the row was read from elsewhere."""
     shapes = {"q": [16, 32], "k": [1, 32], "v": [1, 8]}

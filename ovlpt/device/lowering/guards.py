@@ -167,9 +167,11 @@ def _is_taken_into_interval(node: Node) -> bool:
 
 
 def _is_row(value: Output) -> bool:
-    """Whether a tensor has several elements, along its last axis only."""
+    """Whether a tensor of known size has elements along its last axis only, several or one that is not known."""
     *others, last = shape_of(value) or (1,)
-    return last not in (None, 1) and all(size == 1 for size in others)
+    if last is None or any(size != 1 for size in others):
+        return False
+    return last > 1 or constant_above(value) is None
 
 
 def part_open_columns(product: Node) -> Node | None:
