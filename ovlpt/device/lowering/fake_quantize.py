@@ -304,9 +304,10 @@ def differ_by_channel(node: Node) -> Node | None:
     With dynamic sizes, per-channel scales and shifts that the plugin folds into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
     interval differs between channels from the start, by one step of f32, which decides its ties; where nothing that is folded
-    differs between channels, nothing has to. So it is after transposed convolutions of fixed sizes that have no int8 kernel. Of integers that no layer computes, and of a MatMul that would take such an
-    interval for one of columns, a maximum with the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer that reads f32,
-    between two Reorders, where scale, shift and interval are post-operations of one.
+    differs between channels, nothing has to. So it is after transposed convolutions of fixed sizes, some of which have no
+    int8 kernel. Of integers that no layer computes, and of a MatMul that would take such an interval for one of columns, a
+    maximum with the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer
+    that reads f32, between two Reorders, where scale, shift and interval are post-operations of one.
     """
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     if details is None or rank.is_dynamic:

@@ -64,9 +64,10 @@ class Rule:
     where there is nothing to change. In the phases of whole models it takes the model, and gives the nodes that it has
     changed. ``defect``: what the plugin would do without it. ``saved_only``: only in a model that may be saved.
     ``lpt_on``: only where the plugin's own LPT is on, or off. ``precision``: only where a GPU runs what is not in low
-    precision in this type, or a CPU is not, or is, asked for f16. ``for_speed``: it changes no number, and what is faster depends on the CPU: only in a model that
-    is compiled here. ``here``: only where this is true of the CPU at hand, or in a model that may be saved, and come to any.
-    ``in_float``: it may leave a layer in float because the plugin computes it wrongly in int8.
+    precision in this type; of a CPU "f16" is known where it is asked for. ``for_speed``: it changes no number, and what is
+    faster depends on the CPU: only in a model that is compiled here. ``here``: only where this is true of the CPU at hand, or
+    in a model that may be saved, and come to any. ``in_float``: it may leave a layer in float because the plugin computes it
+    wrongly in int8.
     """
 
     apply: Callable[..., Any]
@@ -226,7 +227,8 @@ RULES = (
     # layers with weights: what follows them
     _rule(
         float_types.keep_product, "MatMul", _CPU,
-        "a product of integers would be rounded to bf16 before a zero point that its layer does not fuse: little of it would be left", precision="f32",
+        "a product of integers would be rounded to bf16 before a zero point that its layer does not fuse: little of it would be left",
+        precision="f32",
     ),
     _rule(
         scales.dequantize_before_broadcast, WEIGHTED, _CPU,

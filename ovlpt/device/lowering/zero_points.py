@@ -355,9 +355,9 @@ def unmark_dequantization(model: Model) -> list[Node]:
 
 def pad_before_zero_point(convolution: Node) -> Node | None:
     """A convolution over three axes of space, in groups or of one channel, pads wrongly what has a zero point: wrong numbers,
-    no error, with the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, padded or not, the
-    layer runs in float. So it does where groups are of one channel, whose kernels with a zero point are of f32: with floats in
-    bf16 compiling throws.
+    no error, with the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels,
+    padded or not, the layer runs in float. So it does where groups are of one channel, whose kernels with a zero point are of
+    f32: with floats in bf16 compiling throws.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
     begin, end = attributes["pads_begin"], attributes["pads_end"]
