@@ -19,9 +19,11 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Core, Node, Output, opset1
+from ovlpt.openvino_api import RELEASE, Constant, Core, Node, Output, opset1, opset8
 from ovlpt.operations.families import AFFINE, RESHAPES
 from ovlpt.precisions import INT8
+
+_TILE, _SUMMED = 32, 64  # numbers in a row of one: of bf16, of int8
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -218,6 +220,60 @@ def run_apart_from_attention(node: Node) -> Node | None:
         reshaped(value, _of_5_axes(shape)).output(0) for value, shape in zip((first, second), shapes, strict=True)
     ]
     return between_reshapes(chain, same_on(node, factors), _of_5_axes, Made.RANK_5)
+
+
+def part_products_of_two_types(second: Node) -> Node | None:
+    """The second product of an attention, of other types than the first, apart from it where both have the same sizes.
+
+    With AMX and floats in bf16, one Subgraph of both computes the second with the tiles of the first, of which there are as many
+    as elements that are summed: wrong numbers, no error, with the plugin's own LPT, too. So it is where heads have as many elements as
+    there are keys, which of open sizes may come about, and not more than a tile has rows of floats.
+    """
+    first = _product_before_softmax(second)
+    if first is None or _multiplies_floats(first) == _multiplies_floats(second):
+        return None
+    summed = [_summed_size(each) for each in (first, second)]
+    if summed[0] is not None and summed[0] > _SUMMED:
+        summed[0] = summed[0] % _SUMMED or _SUMMED
+    known = {size for size in (*summed, (shape_of(second.output(0)) or (None,))[-1]) if size is not None}
+    rank = second.get_output_partial_shape(0).rank
+    if len(known) > 1 or max(known, default=0) > _TILE or rank.is_dynamic:
+        return None
+    weights, values = second.input_values()
+    if second.get_output_partial_shape(0).is_static:
+        # of five axes, or past what does nothing, they are one all the same; the order of keys makes no difference
+        keys = constant(np.arange(summed[1])[::-1], "i32")
+        axis = constant(np.array(-1 if second.get_attributes()["transpose_b"] else -2), "i32")
+        inputs = [opset8.gather(weights, keys, constant(np.array(-1), "i32")), opset8.gather(values, keys, axis)]
+        return _in_place_of(second, same_on(second, [each.output(0) for each in inputs]).output(0))
+    axes = constant(np.arange(5 - rank.get_length()), "i64")
+    product = same_on(second, [opset1.unsqueeze(value, axes).output(0) for value in (weights, values)])
+    return _in_place_of(second, opset1.squeeze(product, axes).output(0))
+
+
+def _in_place_of(node: Node, result: Output) -> Node:
+    result.get_node().set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), result)
+    return result.get_node()
+
+
+def _product_before_softmax(second: Node) -> Node | None:
+    """The product of two tensors of which a Softmax computes the weights that ``second`` reads."""
+    node, has_softmax = second.input_value(0).get_node(), False
+    while node.get_type_name() in ELEMENTWISE | {"Softmax", "Select"}:
+        has_softmax |= node.get_type_name() == "Softmax"
+        node = node.input_value(int(node.get_type_name() == "Select")).get_node()
+    is_product = node.get_type_name() == "MatMul" and not any(map(_is_stored, node.input_values()))
+    return node if has_softmax and is_product and not any(map(_is_stored, second.input_values())) else None
+
+
+def _is_stored(value: Output) -> bool:
+    return is_constant_path(value.get_node())
+
+
+def _summed_size(product: Node) -> int | None:
+    shape, transposed = shape_of(product.input_value(0)), product.get_attributes()["transpose_a"]
+    return None if shape is None or len(shape) < 2 else shape[-2 if transposed else -1]
 
 
 def _multiplies_floats(node: Node) -> bool:

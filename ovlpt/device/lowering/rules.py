@@ -537,6 +537,11 @@ RULES = (
         phase=Phase.ALL, here=takes_signed_activations,
     ),
     _rule(
+        mat_mul.part_products_of_two_types, "MatMul", _CPU,
+        "with AMX, in bf16, an attention would compute its second product with the tiles of the first, of other types: wrong numbers",
+        phase=Phase.ALL, here=takes_signed_activations, precision="f32",
+    ),
+    _rule(
         guards.part_from_row, "MatMul", _CPU,
         "with AMX the kernel of an attention would read a mask of one row from elsewhere: wrong numbers",
         phase=Phase.ALL, here=takes_signed_activations,
