@@ -225,36 +225,26 @@ def run_apart_from_attention(node: Node) -> Node | None:
 def part_products_of_two_types(second: Node) -> Node | None:
     """The second product of an attention, of other types than the first, apart from it where both have the same sizes.
 
-    With AMX and floats in bf16, one Subgraph of both computes the second with the tiles of the first, of which there are as many
-    as elements that are summed: wrong numbers, no error, with the plugin's own LPT, too. So it is where heads have as many elements as
-    there are keys, which of open sizes may come about, and not more than a tile has rows of floats.
+    With AMX and floats in bf16, one Subgraph of both computes the second with the tiles of the first: wrong numbers, no
+    error, with the plugin's own LPT, too. So it is where heads have as many elements as there are keys, and not more than a
+    tile has numbers of bf16 in a row. Of open lengths, which may come to that, it stays one.
     """
     first = _product_before_softmax(second)
     if first is None or _multiplies_floats(first) == _multiplies_floats(second):
         return None
-    summed = [_summed_size(each) for each in (first, second)]
-    if summed[0] is not None and summed[0] > _SUMMED:
-        summed[0] = summed[0] % _SUMMED or _SUMMED
-    known = {size for size in (*summed, (shape_of(second.output(0)) or (None,))[-1]) if size is not None}
-    rank = second.get_output_partial_shape(0).rank
-    if len(known) > 1 or max(known, default=0) > _TILE or rank.is_dynamic:
+    sizes = [_summed_size(first), _summed_size(second), (shape_of(second.output(0)) or (None,))[-1]]
+    if None in sizes:
         return None
+    head, keys = sizes[0] % _SUMMED or _SUMMED, sizes[1]
+    if head > _TILE or {head, *sizes[1:]} != {keys}:
+        return None
+    # they would be one again past what does nothing; the order of keys makes no difference
+    order, last = constant(np.arange(keys)[::-1], "i32"), constant(np.array(-1), "i32")
+    axis = last if second.get_attributes()["transpose_b"] else constant(np.array(-2), "i32")
     weights, values = second.input_values()
-    if second.get_output_partial_shape(0).is_static:
-        # of five axes, or past what does nothing, they are one all the same; the order of keys makes no difference
-        keys = constant(np.arange(summed[1])[::-1], "i32")
-        axis = constant(np.array(-1 if second.get_attributes()["transpose_b"] else -2), "i32")
-        inputs = [opset8.gather(weights, keys, constant(np.array(-1), "i32")), opset8.gather(values, keys, axis)]
-        return _in_place_of(second, same_on(second, [each.output(0) for each in inputs]).output(0))
-    axes = constant(np.arange(5 - rank.get_length()), "i64")
-    product = same_on(second, [opset1.unsqueeze(value, axes).output(0) for value in (weights, values)])
-    return _in_place_of(second, opset1.squeeze(product, axes).output(0))
-
-
-def _in_place_of(node: Node, result: Output) -> Node:
-    result.get_node().set_friendly_name(node.get_friendly_name())
-    replace_output(node.output(0), result)
-    return result.get_node()
+    for port, (value, along) in enumerate(((weights, last), (values, axis))):
+        second.input(port).replace_source_output(opset8.gather(value, order, along).output(0))
+    return second
 
 
 def _product_before_softmax(second: Node) -> Node | None:
