@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from ovlpt.plugin_config.cpu import SIGNED_ACTIVATIONS
 
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
@@ -17,9 +18,11 @@ from ovlpt.openvino_api import CompiledModel, Core, Model, Type, opset1, opset6
 def takes_signed_activations() -> bool:
     """Whether the plugin of this machine gives an int8 convolution i8 activations; found out once per process.
 
-    No property says so. The plugin is given a quantized convolution, with its own LPT, unless the processor's flags
-    rule it out; limits in OV_CPU_MAX_ISA count.
+    No property says so. The plugin is given a quantized convolution, with its own LPT, unless the processor's flags or the
+    instruction set that limits the process rule it out.
     """
+    if not SIGNED_ACTIVATIONS.get(os.environ.get("ONEDNN_MAX_CPU_ISA", ""), True):
+        return False
     flags = Path("/proc/cpuinfo")
     if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
         return False

@@ -63,7 +63,8 @@ MASKED = {
 def test_products_of_two_types_and_equal_sizes(core, infer, size, low, how):
     """As many keys as a head has elements, with AMX in bf16: off by up to the largest value, in stock, too."""
     queries, keys, values = (parameter([2, size, 3, size], name=name) for name in "qkv")
-    read = [quantized(each, start, start + 2.55) for each, start in ((queries, low), (keys, -1.28))]
+    kept = opset1.clamp(keys, -0.6, 0.6)  # half of the range: some CPUs add two products in 16 bits
+    read = [quantized(each, start, start + 2.55) for each, start in ((queries, low), (kept, -1.28))]
     factors = [
         opset1.transpose(each, const(order, "i64"))
         for each, order in zip((*read, values), ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True)
