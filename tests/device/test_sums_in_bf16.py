@@ -21,6 +21,7 @@ from tools.real.measure import distance
 WEIGHTED = ("MatMul", "FullyConnected")
 BF16 = {"INFERENCE_PRECISION_HINT": "bf16"}
 LENGTH = 256  # of what is summed
+_ROUNDED_AGAIN = 6  # dB, by AMX before 2025
 
 # The integers are of one sign, the real numbers are not; two products do not saturate 16 bits.
 FIRST, SECOND = (-1.0, 1.55), (-1.68, 0.87)
@@ -127,7 +128,11 @@ def compare(built: Model, is_saved: bool, core, folder, least: float = 40) -> Co
     else:
         compiled = ovlpt.compile_model(built, config=BF16, core=core)
     inputs = values(built)
-    assert distance([simulate(built, core)(inputs)[0]], [compiled(inputs)[0]]) > least
+    exact = [simulate(built, core)(inputs)[0]]
+    rounded = distance(exact, [core.compile_model(built, "CPU", {**TRUTH, **BF16})(inputs)[0]])
+    if rounded > least:  # else bf16 is wrong without LPT, too, and no measure
+        least = min(least, rounded - _ROUNDED_AGAIN)
+    assert distance(exact, [compiled(inputs)[0]]) > least
     return compiled
 
 
