@@ -309,13 +309,13 @@ def differ_by_channel(node: Node) -> Node | None:
     maximum with the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer
     that reads f32, between two Reorders, where scale, shift and interval are post-operations of one.
     """
+    if not may_be_open(node.output(0)) and not _is_after_transposed_convolution(node):
+        return None
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     if details is None or rank.is_dynamic:
         return None
     low, high = details.input_low, details.input_high
     links = _taken_into_interval(node, low)
-    if not may_be_open(node.output(0)) and not _is_after_transposed_convolution(node):
-        return None
     constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
     channels = max((values.size for values in constants if not is_scalar_like(values)), default=1)
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)

@@ -78,7 +78,7 @@ def leave_amx(convolution: Node) -> Node | None:
     in_groups = len(weights) > axes + 2 and weights[0] != 1
     has_zero_point = convolution.input_value(0).get_node().get_type_name() == "Subtract"
     windows = zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True)
-    is_volume = axes == _VOLUME and _is_padded(convolution)
+    is_volume = axes == _VOLUME and is_padded(convolution)
     if (
         leaves_one_column(convolution)
         or (in_groups and has_zero_point)
@@ -96,7 +96,7 @@ def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
     *rows, columns = _sizes(convolution.output(0), axes)
     if strides[-1] == 1 or columns not in ((1, None) if open_too else (1,)):
         return False
-    is_pointwise = set(_sizes(convolution.input_value(1), axes)) == {1} and not _is_padded(convolution)
+    is_pointwise = set(_sizes(convolution.input_value(1), axes)) == {1} and not is_padded(convolution)
     return not is_pointwise and (None in rows or prod(rows) > _FEW_ROWS)
 
 
@@ -104,7 +104,8 @@ def _sizes(value: Output, axes: int) -> Sequence[int | None]:
     return (shape_of(value) or (None,) * axes)[-axes:]
 
 
-def _is_padded(convolution: Node) -> bool:
+def is_padded(convolution: Node) -> bool:
+    """Whether it is, or may be by a mode whose padding depends on the sizes."""
     attributes = convolution.get_attributes()
     return any((*attributes["pads_begin"], *attributes["pads_end"])) or attributes["auto_pad"].startswith("same")
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, repeats_data
-from ovlpt.device.lowering.kernels import BLOCK
+from ovlpt.device.lowering.kernels import BLOCK, is_padded
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
@@ -384,8 +384,7 @@ def pad_with_one_zero_point(convolution: Node) -> Node | None:
     four: 8 to 60 % off, with the plugin's own LPT, too.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
-    is_padded = _is_padded(convolution) or attributes["auto_pad"].startswith("same")
-    if subtract.get_type_name() != "Subtract" or not is_padded:
+    if subtract.get_type_name() != "Subtract" or not is_padded(convolution):
         return None
     zero_point, shape = constant_above(subtract.input_value(1)), shape_of(convolution.input_value(1))
     if zero_point is None or shape is None or is_scalar_like(zero_point):
