@@ -386,7 +386,8 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
         return of_numbers(IN_BF16, run(each, inputs, lpt, **hint), simulated, None, near) is not None
 
     unsteady = not all(is_wrong(changed, as_told(changed)) for _ in range(_REPEATS))
-    theirs = unsteady and any(is_wrong(model, "YES") for _ in range(_REPEATS))  # in streams, now and then
+    # in streams, now and then: stock of one compilation in 60, without LPT of one in ten
+    theirs = unsteady and any(is_wrong(model, lpt) for lpt in ("YES", "NO") for _ in range(_REPEATS))
     yield failure.as_stock() if theirs else failure
 
 
