@@ -307,7 +307,9 @@ def differ_by_channel(node: Node) -> Node | None:
     differs between channels, nothing has to. So it is after transposed convolutions of fixed sizes, some of which have no
     int8 kernel. Of integers that no layer computes, and of a MatMul that would take such an interval for one of columns, a
     maximum with the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer
-    that reads f32, between two Reorders, where scale, shift and interval are post-operations of one.
+    that reads f32, between two Reorders, where scale, shift and interval are post-operations of one. After such a maximum
+    nothing is folded, and an end of one number is one element: with AVX-512 the Subgraph of an attention has no registers for
+    two ends by head.
     """
     if not may_be_open(node.output(0)) and not _is_after_transposed_convolution(node):
         return None
@@ -315,6 +317,8 @@ def differ_by_channel(node: Node) -> Node | None:
     if details is None or rank.is_dynamic:
         return None
     low, high = details.input_low, details.input_high
+    if node.input_value(0).get_node().get_type_name() == "Maximum":
+        return _with_single_ends(node, {1: low, 2: high})
     links = _taken_into_interval(node, low)
     constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
     channels = max((values.size for values in constants if not is_scalar_like(values)), default=1)
@@ -333,6 +337,15 @@ def differ_by_channel(node: Node) -> Node | None:
             end[0, 0] += inwards
             node.input(port).replace_source_output(constant(end).output(0))
     return node
+
+
+def _with_single_ends(node: Node, ends: dict[int, np.ndarray]) -> Node | None:
+    """One element for each end that is one number for all elements."""
+    single = {port: end for port, end in ends.items() if end.size > 1 and is_scalar_like(end)}
+    for port, end in single.items():
+        one = constant(end.reshape(-1)[:1].reshape([1] * end.ndim), precision_of(node.input_value(port)))
+        node.input(port).replace_source_output(one.output(0))
+    return node if single else None
 
 
 def _is_of_integers(data: Output) -> bool:
