@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.consumers import readers_of, targets_of
 from ovlpt.layer_transformation import ModelTransformation, insert_after, joins_interface, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.precisions import REAL
 
 _OTHERS = ("f16", "f64")
 _STATEFUL = frozenset(("Assign", "ReadValue", "If", "Loop", "TensorIterator"))
+_DECLARED = _STATEFUL | {"Parameter", "Result"}  # what they read or give has a type that stands elsewhere, too
 
 
 class ConvertPrecision(ModelTransformation):
-    """What computes in f16 or f64 computes in f32, as the CPU plugin has it; inputs and outputs of the model keep their
-    type.
+    """What computes in f16 or f64 computes in f32, as the CPU plugin has it; inputs and outputs of the model, its variables
+    and its bodies keep their type.
 
-    Constants that are only stored so, after a Convert to f32, stay. So does a model with variables or bodies, whose
-    types are declared elsewhere; there only the way from f32 to another type and back goes.
+    Constants that are only stored so, after a Convert to f32, stay. So does a model with variables or bodies, but for the
+    way from f32 to another type and back, unless a Convert from f32 stands before what computes otherwise: no
+    dequantization moves through it.
     """
 
     def run_on_model(self, model: Model) -> bool:
@@ -25,38 +30,57 @@ class ConvertPrecision(ModelTransformation):
         nodes = all_nodes(model)
         returned = [_return(node) for node in nodes if node.get_type_name() == "Convert"]
         if any(returned):
-            nodes = model.get_ordered_ops()
+            nodes = all_nodes(model)
         others = [(node, kind) for node in nodes if (kind := node.get_type_name()) != "Constant"]
-        # of a body there is the operation that it belongs to
-        if any(kind in _STATEFUL for _, kind in others) or not any(_computes_otherwise(*each) for each in others):
+        is_stateful = any(kind in _STATEFUL for _, kind in others)
+        if not any((_narrows if is_stateful else _computes_otherwise)(*each) for each in others):
             return any(returned)
-        results = [
-            (node, precision) for node in nodes if node.get_type_name() == "Result" and (precision := _other(node))
+        declared = [
+            (target, precision_of(target.get_source_output()))
+            for node, kind in others
+            if kind in _DECLARED
+            for target in node.inputs()
+            if _is_computed(target)
         ]
         for node in nodes:
-            if not _other(node):
-                continue
-            if isinstance(node, Constant):
-                wide = constant(values_of(node), "f32")
-                wide.set_friendly_name(node.get_friendly_name())
-                replace_output(node.output(0), wide.output(0))
-            elif node.get_type_name() == "Parameter":
-                targets = node.output(0).get_target_inputs()
-                wide = opset1.convert(node, "f32")
-                for target in targets:
-                    target.replace_source_output(wide.output(0))
-            elif node.get_type_name() == "Convert":
-                _skip(node)
-                wide = opset1.convert(node.input_value(0), "f32")
-                wide.set_friendly_name(node.get_friendly_name())
-                replace_output(node.output(0), wide.output(0))
-        model.validate_nodes_and_infer_types()
-        for result, precision in results:
-            value = result.input_value(0)
+            if _other(node):
+                _widen(node)
+        for target, precision in declared:
+            value = target.get_source_output()
             narrow = opset1.convert(value, precision)
-            insert_after(value, narrow.output(0), [result.input(0)], [narrow])
+            if target.get_node().get_type_name() == "Result":
+                insert_after(value, narrow.output(0), [target], [narrow])
+            else:
+                target.replace_source_output(narrow.output(0))
         model.validate_nodes_and_infer_types()
         return True
+
+
+def _is_computed(target: Any) -> bool:
+    """Whether an input reads another type of what comes from no such node itself."""
+    value = target.get_source_output()
+    return precision_of(value) in _OTHERS and value.get_node().get_type_name() not in _DECLARED
+
+
+def _widen(node: Node) -> None:
+    """What a node gives in another type, in f32; after a node of a declared type for those that compute."""
+    kind = node.get_type_name()
+    if isinstance(node, Constant):
+        wide = constant(values_of(node), "f32")
+        wide.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), wide.output(0))
+    elif kind == "Convert":
+        _skip(node)
+        wide = opset1.convert(node.input_value(0), "f32")
+        wide.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), wide.output(0))
+    elif kind in _DECLARED:
+        for value in node.outputs():
+            targets = [each for each in targets_of(value) if each.get_node().get_type_name() not in _DECLARED]
+            if targets and precision_of(value) in _OTHERS:
+                wide = opset1.convert(value, "f32")
+                for target in targets:
+                    target.replace_source_output(wide.output(0))
 
 
 def _skip(convert: Node) -> None:
@@ -87,6 +111,13 @@ def _other(node: Node) -> str | None:
         if (precision := output.get_element_type().get_type_name()) in _OTHERS:
             return precision
     return None
+
+
+def _narrows(node: Node, kind: str) -> bool:
+    """Whether what computes otherwise reads a Convert from f32."""
+    if kind != "Convert" or not _other(node) or precision_of(node.input_value(0)) != "f32":
+        return False
+    return any(each.get_type_name() not in _DECLARED for each in readers_of(node))
 
 
 def _computes_otherwise(node: Node, kind: str) -> bool:

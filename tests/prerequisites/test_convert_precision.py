@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.openvino_api import Model, Node, PartialShape, opset1, opset6, opset8
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from tests.conftest import EXACT, run_pass
 from tests.graphs import CORE, f32, fake_quantize, model, parameter
@@ -100,3 +101,36 @@ def test_a_way_from_an_input_to_an_output_stays(core):
     transformed = ovlpt.transform(model(back, fake_quantize(x, 0.0, 2.55)), core=core)
     assert transformed.inputs[0].get_names() == {"x"}
     assert transformed.outputs[0].get_names() == {"y"}
+
+
+def in_half(value, *ends):
+    """A FakeQuantize in f32 in a model of f16, as ModelOpt's files have it."""
+    return opset1.convert(fake_quantize(opset1.convert(value, "f32"), *ends), "f16")
+
+
+def a_variable(given) -> tuple[Node, list[Node]]:
+    total = opset1.add(opset6.read_value(half(np.ones((1, 4))), "v", np.float16, PartialShape([1, 4])), given)
+    return total, [opset6.assign(total, "v")]
+
+
+def a_body(given) -> tuple[Node, list[Node]]:
+    inner = parameter((1, 4), "inner", np.float16)
+    end, node = opset1.relu(inner), opset8.tensor_iterator()
+    node.set_body(Model([opset1.result(end)], [inner], "body"))
+    node.set_sliced_input(inner, given.output(0), 0, 1, 1, -1, 1)
+    return node.get_concatenated_slices(end.output(0), 0, 1, 1, -1, 1).get_node(), []
+
+
+@pytest.mark.parametrize("declared", [a_variable, a_body])
+def test_variables_and_bodies_keep_their_type_beside_a_way(declared, core):
+    data, given = parameter((1, 16, 8, 8), precision=np.float16), parameter((1, 4), "given", np.float16)
+    values = half(np.random.default_rng(0).uniform(-0.4, 0.4, (8, 16, 3, 3)))
+    kernel = in_half(values, -1.0, 1.0, 255)
+    layer = opset1.convolution(in_half(data, 0.0, 2.55), kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+    node, sinks = declared(given)
+    graph = Model([opset1.result(layer), opset1.result(node)], sinks, [data, given], "beside")
+    assert_as_stock(graph, core)
+    assert weighted(ovlpt.compile_model(graph, "CPU", EXACT, core=core)) == [True]
+    result = run_pass(graph, ConvertPrecision())
+    kept = [each for each in all_nodes(result) if each.get_type_name() in ("Assign", "ReadValue", "TensorIterator")]
+    assert {each.get_output_element_type(0).get_type_name() for each in kept} == {"f16"}
