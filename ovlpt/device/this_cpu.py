@@ -66,6 +66,12 @@ def has_vnni_of_512_bits() -> bool:
 
 
 @functools.cache
+def computes_in_bf16() -> bool:
+    """Whether the plugin computes floats in bf16 unless another type is asked for."""
+    return "BF16" in Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+@functools.cache
 def gathers_strides() -> bool:
     """Whether strided 1x1 int8 convolutions run in kernels for AVX2: without AVX-512."""
     found = unlimited_flags()

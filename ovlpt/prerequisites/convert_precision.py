@@ -32,8 +32,7 @@ class ConvertPrecision(ModelTransformation):
         if any(returned):
             nodes = all_nodes(model)
         others = [(node, kind) for node in nodes if (kind := node.get_type_name()) != "Constant"]
-        is_stateful = any(kind in _STATEFUL for _, kind in others)
-        if not any((_narrows if is_stateful else _computes_otherwise)(*each) for each in others):
+        if not any(_computes_otherwise(*each) for each in others):
             return any(returned)
         declared = [
             (target, precision_of(target.get_source_output()))
@@ -111,13 +110,6 @@ def _other(node: Node) -> str | None:
         if (precision := output.get_element_type().get_type_name()) in _OTHERS:
             return precision
     return None
-
-
-def _narrows(node: Node, kind: str) -> bool:
-    """Whether what computes otherwise reads a Convert from f32."""
-    if kind != "Convert" or not _other(node) or precision_of(node.input_value(0)) != "f32":
-        return False
-    return any(each.get_type_name() not in _DECLARED for each in readers_of(node))
 
 
 def _computes_otherwise(node: Node, kind: str) -> bool:

@@ -239,6 +239,34 @@ def test_one_element_after_a_float_layer_in_bf16(by_form, low, activation, shape
     assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
 
 
+_BY_CHANNEL = const(np.linspace(0.3, 2, 16).reshape(1, 16, 1, 1))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("in_groups", [False, True], ids=["whole", "groups"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda layer: opset1.prelu(layer, const(np.linspace(-2, 2, 16))),
+        lambda layer: opset1.add(opset1.relu(layer), _BY_CHANNEL),
+        lambda layer: opset1.multiply(opset1.sigmoid(layer), _BY_CHANNEL),
+        lambda layer: opset1.fake_quantize(layer, const(0), _BY_CHANNEL, const(0), _BY_CHANNEL, 256),
+    ],
+    ids=["slopes", "shift", "scale", "interval"],
+)
+def test_constants_by_channel_after_a_float_layer_of_one_element_in_bf16(by_form, after, in_groups, form):
+    """After its bias they were read wrongly, by stock and in a network of floats, too."""
+    x, at = parameter([-1, 16, -1, -1]), ([1, 1], [0, 0], [0, 0], [1, 1])
+    filters = const(np.random.default_rng(0).standard_normal((4, 4, 4, 1, 1) if in_groups else (16, 16, 1, 1)))
+    layer = (opset1.group_convolution if in_groups else opset1.convolution)(x, filters, *at)
+    layer = after(opset1.add(layer, const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))))
+    net = model(opset1.convolution(quantized(layer, -2, 2), int8_weights((8, 16, 1, 1)), *at), x)
+    inputs = [np.random.default_rng(1).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    found = by_form(net, inputs, form, INFERENCE_PRECISION_HINT="bf16")
+    assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
+
+
 @pytest.mark.parametrize("operation", [opset1.add, opset1.subtract])
 def test_a_bias_in_f16_of_one_element_of_open_sizes(core, infer, operation):
     """The guard looked for a bias in f32, and left this one to the plugin."""

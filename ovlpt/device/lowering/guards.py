@@ -58,6 +58,34 @@ def compute_by_channel(node: Node) -> Node | None:
     return with_kernels(node)
 
 
+def part_from_gemm(layer: Node) -> Node | None:
+    """Slopes by channel, or an interval by channel of floats, after groups whose channels are not in fours, with AMX.
+
+    The plugin has such post-operations of int8 layers only in older kernels there, and gemm, which runs these groups, reads
+    them from elsewhere, with the plugin's own LPT, too: wrong numbers, of floats in bf16 also infinite ones, no error.
+    """
+    if not is_int8_layer(layer) or is_depthwise(layer) or not falls_back_to_gemm(layer):
+        return None
+    last = first_by_channel([layer, *affine_links(layer)][-1], but=POST_OPERATIONS - {"FakeQuantize", "PRelu"})
+    if last is None or is_low(precision_of(merged_target(last).get_node().output(0))):
+        return None
+    block_fusion(last)
+    return layer
+
+
+def part_open_floats_by_channel(convolution: Node) -> Node | None:
+    """A convolution of floats whose open sizes may leave one element a channel: in bf16 it reads what is by channel after its
+    bias wrongly there, with the plugin's own LPT and without any, too. That is not fused then.
+    """
+    if is_relaxed(convolution) or not may_be_one_element(convolution):
+        return None
+    last = first_by_channel([convolution, *affine_links(convolution)][-1])
+    if last is None:
+        return None
+    block_fusion(last)
+    return convolution
+
+
 def part_from_slopes(layer: Node) -> Node | None:
     """Slopes by channel after a depthwise layer of u8 data without a zero point, by kernels before brgemm: dilated, over one
     axis, with those kernels asked for, and any in OpenVINO 2024.

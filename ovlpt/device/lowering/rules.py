@@ -508,6 +508,16 @@ RULES = (
         phase=Phase.ALL, here=takes_signed_activations, precision="f32",
     ),
     _rule(
+        guards.part_from_gemm, "GroupConvolution", _CPU,
+        "with AMX gemm would read slopes or an interval by channel from elsewhere: wrong numbers",
+        phase=Phase.ALL, here=takes_signed_activations,
+    ),
+    _rule(
+        guards.part_open_floats_by_channel, "Convolution GroupConvolution", _CPU,
+        "a convolution in bf16 would read per-channel constants wrongly at dynamic sizes of one element: wrong numbers",
+        phase=Phase.ALL, here=this_cpu.computes_in_bf16,
+    ),
+    _rule(
         guards.part_open_from_sum, "Convolution GroupConvolution", _CPU,
         "fused into a convolution of floats of open sizes, a sum with integers would throw, and a small layer be lost: wrong numbers",
         phase=Phase.ALL,
