@@ -6,7 +6,7 @@ from typing import Any
 
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
-from ovlpt.graph.consumers import readers_of, targets_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.layer_transformation import ModelTransformation, insert_after, joins_interface, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.precisions import REAL
