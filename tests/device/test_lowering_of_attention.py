@@ -59,8 +59,8 @@ MASKED = {
 
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("low", [0, -0.5, -1.28], ids=["u8", "zero_point", "i8"])
-@pytest.mark.parametrize("size", [8, 32])
-def test_products_of_two_types_and_equal_sizes(core, infer, size, low, how):
+@pytest.mark.parametrize(("size", "is_causal"), [(8, False), (8, True), (32, False)])
+def test_products_of_two_types_and_equal_sizes(core, infer, size, is_causal, low, how):
     """As many keys as a head has elements, with AMX in bf16: off by up to the largest value, in stock, too."""
     queries, keys, values = (parameter([2, size, 3, size], name=name) for name in "qkv")
     kept = opset1.clamp(keys, -0.6, 0.6)  # half of the range: some CPUs add two products in 16 bits
@@ -70,6 +70,8 @@ def test_products_of_two_types_and_equal_sizes(core, infer, size, low, how):
         for each, order in zip((*read, values), ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True)
     ]
     scores = opset1.multiply(opset1.matmul(*factors[:2], False, False), const(0.35))
+    if is_causal:
+        scores = opset1.add(scores, const(np.triu(np.full((size, size), -np.inf), 1)))
     met = opset1.matmul(opset1.softmax(scores, 3), factors[2], False, False)
     net = model(opset1.transpose(met, const([0, 2, 1, 3], "i64")), [queries, keys, values])
     inputs = [np.random.default_rng(0).uniform(-1, 1, (2, size, 3, size)).astype(np.float32) for _ in range(3)]

@@ -24,6 +24,7 @@ from ovlpt.operations.families import AFFINE, RESHAPES
 from ovlpt.precisions import INT8
 
 _TILE, _SUMMED = 32, 64  # numbers in a row of one: of bf16, of int8
+_BETWEEN_PRODUCTS = ELEMENTWISE | {"Floor", "Maximum", "Minimum", "Select", "Softmax"}  # of one attention
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -250,7 +251,7 @@ def part_products_of_two_types(second: Node) -> Node | None:
 def _product_before_softmax(second: Node) -> Node | None:
     """The product of two tensors of which a Softmax computes the weights that ``second`` reads."""
     node, has_softmax = second.input_value(0).get_node(), False
-    while node.get_type_name() in ELEMENTWISE | {"Softmax", "Select"}:
+    while node.get_type_name() in _BETWEEN_PRODUCTS:
         has_softmax |= node.get_type_name() == "Softmax"
         node = node.input_value(int(node.get_type_name() == "Select")).get_node()
     is_product = node.get_type_name() == "MatMul" and not any(map(_is_stored, node.input_values()))
@@ -272,7 +273,7 @@ def _multiplies_floats(node: Node) -> bool:
 
 def _computed_from(node: Node) -> list[Node]:
     """What weights of an attention are computed from, up to its products."""
-    goes_on = node.get_type_name() in ELEMENTWISE | {"Reshape", "Select", "Softmax"}
+    goes_on = node.get_type_name() in _BETWEEN_PRODUCTS | {"Reshape"}
     return [value.get_node() for value in node.input_values()] if goes_on else []
 
 
