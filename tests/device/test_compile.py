@@ -364,6 +364,21 @@ def test_a_quantization_to_16_bits_that_is_an_output(core, infer, from_output, s
     np.testing.assert_allclose(infer(result, inputs)[1], np.clip(data, -0.5, 0.5), atol=2e-5)
 
 
+@pytest.mark.parametrize("serializable", [False, True])
+def test_integers_of_16_bits_that_f16_rounds_clip(core, infer, serializable):
+    """Their largest is 32770 in f16, which is none of 16 bits: the plugin makes no pair of them, and keeps what they clip. One
+    FakeQuantize that the cleanup makes of them was dropped in memory.
+    """
+    x, ends = parameter([2, 6, 2, 2]), [const(end) for end in (-4.0, 4.0, -32768.0, 32768.0)]
+    product = opset1.matmul(x, const(np.random.default_rng(0).uniform(-3, 3, (2, 8))), False, False)
+    stored = opset1.convert(opset1.convert(opset1.fake_quantize(product, *ends, 65536), "i16"), "f32")
+    net = model([opset1.multiply(stored, const(4 / 32768)), product], x)
+    result = ovlpt.transform(net, core=core, serializable=serializable)
+    found, unclipped = infer(result, inputs_of(net))
+    assert np.abs(unclipped).max() > 5
+    np.testing.assert_allclose(found, np.clip(unclipped, -4, 4), atol=1e-3)
+
+
 @pytest.mark.xfail(
     RELEASE < (2026, 1), reason="the plugin drops none, and its kernel computes the width in f32", strict=True
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.graph.constants import constant, is_constant_path, kept_apart, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import sources
@@ -32,6 +33,17 @@ def hide_from_lpt(model: Model) -> list[Node]:
     """
     quantizes = [node for node in model.get_ordered_ops() if node.get_type_name() == "FakeQuantize"]
     return _hide([node.input(4) for node in quantizes])
+
+
+def hide_from_stripping(model: Model) -> list[Node]:
+    """Hide the highest output value of each FakeQuantize of so many levels that the plugin drops it, with what it clips.
+
+    Those of the user's model are gone by then, as in stock (`ovlpt.qdq_stripping`). Others were made of a quantization and a
+    dequantization in 16 bits, which the plugin keeps.
+    """
+    dropped = plugin_config.dropped_levels("CPU")
+    quantizes = [node for node in model.get_ordered_ops() if node.get_type_name() == "FakeQuantize"]
+    return _hide([node.input(4) for node in quantizes if node.get_attributes()["levels"] in dropped])
 
 
 def hide_real_values(model: Model) -> list[Node]:

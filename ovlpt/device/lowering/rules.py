@@ -714,6 +714,10 @@ RULES = (
         phase=Phase.BODIES, saved_only=True, lpt_on=False,
     ),
     _rule(
+        hiding.hide_from_stripping, "FakeQuantize", _CPU,
+        "a FakeQuantize with 65536 levels would be dropped, and with it what it clips: wrong numbers", phase=Phase.BODIES,
+    ),
+    _rule(
         folding.keep_computed, "Add Divide FloorMod Mod Multiply Power SquaredDifference Subtract", _CPU,
         "what is computed from constants would be overwritten: wrong numbers from the second inference on",
         phase=Phase.BODIES,
