@@ -12,17 +12,15 @@ from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.precisions import REAL
 
 _OTHERS = ("f16", "f64")
-_STATEFUL = frozenset(("Assign", "ReadValue", "If", "Loop", "TensorIterator"))
-_DECLARED = _STATEFUL | {"Parameter", "Result"}  # what they read or give has a type that stands elsewhere, too
+# What they read or give has a type that stands elsewhere, too.
+_DECLARED = frozenset(("Assign", "If", "Loop", "Parameter", "ReadValue", "Result", "TensorIterator"))
 
 
 class ConvertPrecision(ModelTransformation):
     """What computes in f16 or f64 computes in f32, as the CPU plugin has it; inputs and outputs of the model, its variables
     and its bodies keep their type.
 
-    Constants that are only stored so, after a Convert to f32, stay. So does a model with variables or bodies, but for the
-    way from f32 to another type and back, unless a Convert from f32 stands before what computes otherwise: no
-    dequantization moves through it.
+    Constants that are only stored so, after a Convert to f32, stay.
     """
 
     def run_on_model(self, model: Model) -> bool:
