@@ -974,6 +974,23 @@ def test_floats_in_bf16(monkeypatch, of_ours, of_stock, expected):
     assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
 
 
+def test_what_cancels_has_no_measure_in_bf16(monkeypatch):
+    """Of x - x the rounding of x was left, more than all of the result, which is zero."""
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    graph = Graph((*steps, Step("Subtract", ((1, 0), (1, 0)), 3, shape)), ((2, 0), (1, 0)), 0)
+    honest = numbers.run
+
+    def rounded(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
+        first, second = honest(model, inputs, "NO", **more)
+        return [first + 0.01 * (lpt == "ours" and INFERENCE_PRECISION_HINT == "bf16"), second]
+
+    monkeypatch.setattr(numbers, "run", rounded)
+    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
+    assert not list(numbers.in_bf16(graph, build(graph), {}))
+
+
 @pytest.mark.parametrize("of_ours", ["now and then", "always"])
 @pytest.mark.parametrize("unsteady", ["YES", "NO", None])
 def test_what_is_wrong_in_bf16_now_and_then_is_the_plugins(monkeypatch, unsteady, of_ours):

@@ -379,16 +379,22 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
         failure = Failure(IN_BF16, cause_of(error), str(error)[-300:])
         yield failure.as_stock() if _fails(lambda: run(model, inputs, "YES", **hint)) else failure
         return
-    if in_f32 is not None or (failure := of_numbers(IN_BF16, found, simulated, None, near)) is None or not in_others():
+    if in_f32 is not None or (failure := _in_16_bits(found, simulated, near)) is None or not in_others():
         return
 
     def is_wrong(each: Model, lpt: str) -> bool:
-        return of_numbers(IN_BF16, run(each, inputs, lpt, **hint), simulated, None, near) is not None
+        return _in_16_bits(run(each, inputs, lpt, **hint), simulated, near) is not None
 
     unsteady = not all(is_wrong(changed, as_told(changed)) for _ in range(_REPEATS))
     # in streams, now and then: stock of one compilation in 60, without LPT of one in ten
     theirs = unsteady and any(is_wrong(model, lpt) for lpt in ("YES", "NO") for _ in range(_REPEATS))
     yield failure.as_stock() if theirs else failure
+
+
+def _in_16_bits(found: list[np.ndarray], simulated: list[np.ndarray], near: Callable) -> Failure | None:
+    """As `of_numbers` for bf16, but for outputs that are zero throughout, as of x - x: what rounding leaves has no measure."""
+    found = [values if expected.any() else expected for values, expected in zip(found, simulated, strict=True)]
+    return of_numbers(IN_BF16, found, simulated, None, near)
 
 
 @functools.cache
