@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 from pathlib import Path
@@ -13,19 +14,40 @@ from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import CompiledModel, Core, Model, Type, opset1, opset6
 
+# All flags of a processor that oneDNN wants for the kernels of these instruction sets
+_AVX_VNNI_INT8 = {"avx_vnni_int8", "avx_ne_convert"}
+_AMX = {"amx_int8", "amx_bf16", "avx512_fp16"}
+# Numbers of Linux on x86-64: the system call, its ARCH_REQ_XCOMP_PERM, and the tiles' data
+_ARCH_PRCTL, _REQUEST, _TILES = 158, 0x1023, 18
+
 
 @functools.cache
 def takes_signed_activations() -> bool:
     """Whether the plugin of this machine gives an int8 convolution i8 activations; found out once per process.
 
-    No property says so. The plugin is given a quantized convolution, with its own LPT, unless the processor's flags or the
-    instruction set that limits the process rule it out.
+    No property says so, and to ask takes as long as to compile a small network. The processor's flags tell, unless an
+    instruction set limits the process.
     """
     if not SIGNED_ACTIVATIONS.get(os.environ.get("ONEDNN_MAX_CPU_ISA", ""), True):
         return False
     flags = Path("/proc/cpuinfo")
     if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
         return False
+    found = unlimited_flags()
+    if found >= _AVX_VNNI_INT8 or (found >= _AMX and _may_use_tiles()):
+        return True
+    return gives_signed_activations()
+
+
+def _may_use_tiles() -> bool:
+    """Whether Linux gives this process the registers of AMX, which oneDNN asks for in the same way. A sandbox may refuse them
+    on a processor that has them.
+    """
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST, _TILES) == 0
+
+
+def gives_signed_activations() -> bool:
+    """The same, asked: the plugin is given a quantized convolution, with its own LPT."""
     data = opset1.parameter([1, 16, 4, 4], Type.f32)
     quantized = opset1.fake_quantize(data, *map(constant, (-1.28, 1.27, -1.28, 1.27)), 256)
     weights = opset1.fake_quantize(

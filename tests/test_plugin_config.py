@@ -63,6 +63,7 @@ def test_the_plugin_is_asked_for_signed_activations():
     if flags.exists():
         has_them = bool({"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()))
         assert this_cpu.takes_signed_activations() <= has_them
+    assert this_cpu.takes_signed_activations() == this_cpu.gives_signed_activations()
     assert cpu.SIGNED_ACTIVATIONS["AVX512_CORE_AMX"]
     assert not cpu.SIGNED_ACTIVATIONS["AVX512_CORE_VNNI"]
 
