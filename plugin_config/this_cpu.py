@@ -1,4 +1,4 @@
-"""What the configuration of a CPU depends on and no property tells: found for this machine's CPU by compiling a small network."""
+"""What the configuration of a CPU depends on and no property tells: by its flags, or found by compiling a small network."""
 
 from __future__ import annotations
 
