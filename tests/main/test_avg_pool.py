@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.graphs import dequantization, model, opset1, parameter, quantized
+from tests.graphs import dequantization, model, opset1, opset14, parameter, quantized
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -42,3 +42,10 @@ def test_padded_per_channel(assert_transformed):
         y: f32[2,4,5,5] = Multiply(y_original, [0.5,1,1.5,2])
         """,
     )
+
+
+def test_one_that_rounds_as_pytorch_stays_in_float_where_nothing_reads_integers(assert_rejected):
+    """There is no such kernel of integers: they were converted before it, and scaled after it."""
+    data = dequantization(parameter((1, 8, -1, -1), precision=np.uint8), 0.5)
+    pool = opset14.avg_pool(data, [2, 2], [0, 0], [0, 0], [3, 3], True, "ceil_torch")
+    assert_rejected(model(pool), "AvgPool", "ceil_torch")
