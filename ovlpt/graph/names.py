@@ -66,7 +66,8 @@ _RENAMED = (
         )
     ),
 )
-_ADDED = re.compile(rf"({ORIGINAL_SUFFIX}|/DequantizationMultiply|/{Made.SCALE}|/{Made.FULL_BRANCH}|/{Made.GUARD})+$")
+_BY_LAYER = (Made.FULL_BRANCH, Made.GUARD, Made.OF_VECTOR, Made.RANK_3, Made.ROW, Made.SCALE)
+_ADDED = re.compile(rf"({ORIGINAL_SUFFIX}|/DequantizationMultiply|/({'|'.join(_BY_LAYER)}))+$")
 
 
 def made_for(name: str, made: Made | str) -> str:

@@ -19,6 +19,7 @@ def test_there_and_back(name):
     assert names.renamed(names.made_for(names.original(name), Made.RANK_3)) == names.original(name)
     assert names.renamed(names.original(name)) == names.renamed(name) == name
     assert names.without_added(names.original(names.dequantization(name, "Multiply"))) == name
+    assert names.without_added(names.made_for(names.original(name), Made.OF_VECTOR)) == name
     assert names.is_dequantization(names.dequantization(name, "Subtract"))
     assert not names.is_dequantization(names.made_for(name, Made.ZERO_POINT))
 

@@ -76,6 +76,8 @@ def _difference(model: Model, stock: Executed) -> Failure | None:
         if difference.fails:
             if difference.kind == Kind.MISSING and _is_joined(model, difference.layer):
                 continue
+            if difference.kind == Kind.LOST and _run_in_int8(mine, stock):
+                continue
             code = _why_in_float(model, difference.layer)
             cause = f"int8 {difference.kind}: {difference.layer_type}"
             return Failure(STOCK, f"{cause}, {code}") if code else Failure(WAY, cause, str(difference))
@@ -174,6 +176,15 @@ def _why_in_float(model: Model, layer: str) -> str:
     kept = (each for each in trace.events if each.outcome == Outcome.DISABLED and each.node == layer)
     codes = (each.reason.code for each in kept if each.reason.code not in ("callback", "disabled"))
     return next(codes, "levels" if _has_many_levels(model, layer) else "")
+
+
+def _run_in_int8(mine: Executed, stock: Executed) -> bool:
+    """Whether what stock has in int8 runs so here: a layer of floats and compressed weights has the names of all that it is
+    computed from, so that it may be taken for another.
+    """
+    low = {name for layer in mine.weighted(OVLPT) if layer.is_low for name in layer.operations}
+    held = (layer.operations for layer in stock.weighted(STOCK_VARIANT) if layer.is_low)
+    return _in_int8(mine, OVLPT) >= _in_int8(stock, STOCK_VARIANT) and not any(map(low.isdisjoint, held))
 
 
 def _has_many_levels(model: Model, layer: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 import numpy as np
 
@@ -288,13 +288,34 @@ def run_vector_as_row(node: Node) -> Node | None:
     The plugin reads a vector as a batch, and the bounds per channel: wrong numbers, with its own LPT too. `gpu` does the same
     for what does not follow a layer, and stays a kernel of its own.
     """
-    if len(shape_of(node.input_value(0)) or ()) != 1 or len(shape_of(node.input_value(1)) or ()) != 2:
-        return None
-    chain = chain_after(node, ON_A_GPU, lambda value: is_constant(value) and len(value.get_shape()) < 2)
+    chain = _after_vector(node, ON_A_GPU)
     ends = [value for link in chain if link.get_type_name() == "FakeQuantize" for value in link.input_values()[1:]]
     if all(math.prod(value.get_shape()) == 1 for value in ends):
         return None
-    return _with_shapes(node, chain, lambda shape: (1, *shape) if len(shape) == 1 else shape, Made.ROW)
+    return _with_vectors(node, chain, (1,))
+
+
+def run_vector_at_rank_3(node: Node) -> Node | None:
+    """``MatMul([C], W)``, and the elementwise operations after it, as ``MatMul([1, 1, C], W)``.
+
+    The plugin makes a MatMul of two tensors of it, between two Reshapes: nothing after it would be part of the layer, with its
+    own LPT, too.
+    """
+    chain = _after_vector(node, ELEMENTWISE)
+    return _with_vectors(node, chain, (1, 1)) if chain else None
+
+
+def _after_vector(node: Node, kinds: Set[str]) -> list[Node]:
+    """The MatMul of a vector with weights, and the operations of these kinds after it; empty where it is another."""
+    shapes = [shape_of(value) or () for value in node.input_values()]
+    if list(map(len, shapes)) != [1, 2] or not is_constant(node.input_value(1)) or node.get_attributes()["transpose_a"]:
+        return []
+    return chain_after(node, kinds, lambda value: is_constant(value) and len(value.get_shape()) < 2)
+
+
+def _with_vectors(node: Node, chain: list[Node], axes: Shape) -> Node:
+    """The MatMul, and the chain that begins with it, with these axes before that of each vector."""
+    return _with_shapes(node, chain, lambda shape: (*axes, *shape) if len(shape) == 1 else shape, Made.ROW)
 
 
 def _with_merged(node: Node, chain: list[Node], axes: slice) -> Node:

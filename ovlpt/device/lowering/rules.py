@@ -197,6 +197,10 @@ RULES = (
         "after a MatMul of rank 4 no per-channel constant would be fused",
     ),
     _rule(
+        mat_mul.run_vector_at_rank_3, "MatMul", _CPU,
+        "nothing after the product of a vector would be part of its layer",
+    ),
+    _rule(
         mat_mul.run_apart_from_attention, "MatMul", _CPU,
         "before 2025.1 an attention in one Subgraph would have no kernel for integers on CPUs without VNNI: it throws",
     ),
