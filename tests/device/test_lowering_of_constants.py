@@ -462,3 +462,34 @@ def test_what_a_layer_makes_of_constants_before_other_data(core, tmp_path, form,
     compiled, expected = compiled_in(form, net, core, tmp_path), simulate(net, core)(inputs)[0]
     for _ in range(3):
         assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("readers", [1, 2])
+def test_what_follows_the_product_of_a_vector_is_part_of_its_layer(core, tmp_path, form, readers):
+    """Scale, bias and quantization, or what keeps them apart for several readers, were layers; in stock they still are."""
+    x, bias = parameter([12]), const(np.linspace(-0.5, 0.5, 8))
+    product = opset1.matmul(quantized(x, -2, 2), int8_weights([8, 12]), False, True)
+    ends = [opset1.relu(opset1.add(product, bias)), opset1.tanh(product)][:readers]
+    second = int8_weights([4, 8], seed=1)
+    net = model([opset1.matmul(quantized(end, -1, 1), second, False, True) for end in ends], x)
+    compiled, inputs = compiled_in(form, net, core, tmp_path), inputs_of(net)
+    layers = [layer for layer in ovlpt.execution_types(compiled).executed if layer.layer_type != "Reshape"]
+    assert sum(layer.is_int8 for layer in layers if layer.layer_type == "FullyConnected") == 1 + readers
+    assert not [layer.name for layer in layers if layer.layer_type == "Eltwise"]
+    simulated = core.compile_model(net, "CPU", TRUTH)(inputs)
+    assert_close(compiled(inputs).values(), simulated.values(), level=0.02, share=1)
+
+
+@pytest.mark.parametrize("low", [0, -1.7], ids=["no zero point", "zero point"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_product_of_open_sizes_that_is_broadcast_and_read_as_it_is(core, tmp_path, form, low):
+    """The plugin moved the scale before the Broadcast, equal to that of the other reader, and computed its sizes anew."""
+    x = parameter([-1, -1, 12])
+    product = opset1.matmul(quantized(x, low, 2.3), int8_weights([8, 12]), False, True)
+    net = model([opset1.broadcast(product, const([1, 3, 8], "i64")), product], x)
+    compiled = compiled_in(form, net, core, tmp_path)
+    inputs = [np.random.default_rng(0).standard_normal((1, 1, 12)).astype(np.float32)]
+    assert "ShapeOf" not in {layer.layer_type for layer in ovlpt.execution_types(compiled, inputs).executed}
+    simulated = core.compile_model(net, "CPU", TRUTH)(inputs)
+    assert_close(compiled(inputs).values(), simulated.values(), level=0.02, share=1)

@@ -577,3 +577,15 @@ def test_only_a_cpu_that_may_be_wrong_has_a_pool_for_strides(core, monkeypatch, 
     layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights([8, 8, 1, 1]), [2, 2], [0, 0], [0, 0], [1, 1])
     made = ovlpt.transform(model(layer, x), core=core, serializable=serializable)
     assert ("MaxPool" in {node.get_type_name() for node in made.get_ops()}) is (gathers or serializable)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_stands_between_a_layer_and_the_slice_of_its_columns(core, tmp_path, form):
+    """What keeps a scale from the layer was a layer of its own where that runs in float, as one of small groups."""
+    x = parameter([1, 3, 5, 7])
+    weights = int8_weights([3, 1, 4, 3, 3], axis=2)
+    layer = opset1.group_convolution_backprop_data(quantized(x, -1.28, 1.27), weights, [2, 2])
+    net = model([quantized(layer, -0.5, 0.5), quantized(layer, -1, 1)], x)
+    compiled, inputs = compiled_in(form, net, core, tmp_path), inputs_of(net)
+    assert "Eltwise" not in {each.layer_type for each in ovlpt.execution_types(compiled).executed}
+    assert_close(compiled(inputs).values(), core.compile_model(net, "CPU", TRUTH)(inputs).values(), level=0.01, share=1)

@@ -612,3 +612,16 @@ def test_a_stride_of_floats_stays_after_a_dequantization(core, by_form, before, 
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.01)
     compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
     assert "Pooling" not in {layer.layer_type for layer in execution_types(compiled).executed}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_zero_point_by_row_of_an_open_number_of_rows(core, by_form, form):
+    """It settles the number, so that no FakeQuantize has it; the integers were converted in a layer of their own."""
+    x = parameter([2, -1, 8])
+    lows, highs = np.linspace(-1.2, -0.5, 6).reshape(1, 6, 1), np.linspace(0.6, 3, 6).reshape(1, 6, 1)
+    ends = [const(end) for end in (lows, highs)] * 2
+    net = model(opset1.fake_quantize(x, *ends, 256), x)
+    inputs = [np.random.default_rng(0).standard_normal((2, 6, 8)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
+    layers = execution_types(ovlpt.compile_model(net, core=core, properties=EXACT), inputs).executed
+    assert "Convert" not in {layer.layer_type for layer in layers}

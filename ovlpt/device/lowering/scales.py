@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -86,13 +86,26 @@ def dequantize_before_broadcast(node: Node) -> Node | None:
     (`compute_scale_in_f64`) that no other rule has seen; with open sizes it computes those of the result anew, of
     the constants' shapes as well.
     """
-    if (broadcast := _broadcast_below(node)) is None:
-        return None
+    moved = [broadcast for broadcast in _broadcasts_below(node) if _is_dequantized_before(broadcast, node)]
+    return node if moved else None
+
+
+def _broadcasts_below(node: Node) -> Iterator[Node]:
+    """The Broadcasts of a layer's result, or of its sums."""
+    for reader in readers_of(node):
+        while reader is not None and reader.get_type_name() in _BEFORE_BROADCAST:
+            reader = only_reader(reader)
+        if reader is not None and reader.get_type_name() == "Broadcast":
+            yield reader
+
+
+def _is_dequantized_before(broadcast: Node, node: Node) -> bool:
+    """Whether the scale and the shift of a layer could be moved before the Broadcast."""
     found, name = dequantization_below(broadcast), node.get_friendly_name()
     links = [link for link in (found.subtract, found.multiply) if link is not None]
     constants = [_before_broadcast(constant_above(link.input_value(1)), broadcast) for link in links]
     if not links or any(values is None for values in constants):
-        return None
+        return False
     value = broadcast.input_value(0)
     for link, values in zip(links, constants, strict=True):
         moved = same_operation(link, [value, constant(values, "f32").output(0)])
@@ -101,15 +114,7 @@ def dequantize_before_broadcast(node: Node) -> Node | None:
     broadcast.input(0).replace_source_output(value)
     broadcast.set_friendly_name(links[-1].get_friendly_name())
     replace_output(links[-1].output(0), broadcast.output(0))
-    return node
-
-
-def _broadcast_below(node: Node) -> Node | None:
-    """The Broadcast of a layer's result, or of its sums."""
-    reader = only_reader(node)
-    while reader is not None and reader.get_type_name() in _BEFORE_BROADCAST:
-        reader = only_reader(reader)
-    return reader if reader is not None and reader.get_type_name() == "Broadcast" else None
+    return True
 
 
 def _before_broadcast(values: np.ndarray | None, broadcast: Node) -> np.ndarray | None:
@@ -159,7 +164,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     A product that stays in f32 for its zero point (`keep_product`) would not, with a scale fused: a Floor stands there, too.
 
     A per-channel factor of what is read elsewhere, too, would be fused for all readers where sizes are dynamic. A maximum
-    with the least number stands before it.
+    with the least number stands before it. Where a Slice alone reads the layer, nothing is needed.
     """
     links = affine_links(node)
     if keeps_types(node):
@@ -172,6 +177,8 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     reader = targets[0].get_node() if len(targets) == 1 else None
     if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
         return None  # done before the model was saved; no fusion reaches through
+    if not links and _is_shortened(reader):
+        return None
     if not links or links[0].get_type_name() != "Multiply" or is_quantized_by_rows(node, links):
         return node if guard_output(node, floor=_may_be_scaled_in_gemm(node)) else None
     if node.get_type_name() != "MatMul" or not _is_before_interval(links[-1]):
@@ -195,6 +202,16 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     # a reference to it would count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
+
+
+def _is_shortened(reader: Node | None) -> bool:
+    """Whether what alone reads a layer is a Slice that leaves less of its result, whatever the sizes: no fusion reaches
+    through it.
+    """
+    if reader is None or reader.get_type_name() != "Slice":
+        return False
+    first, last = (constant_above(reader.input_value(port)) for port in (1, 2))
+    return first is not None and last is not None and bool((first > 0).any() or (last < 0).any())
 
 
 def _scale_and_shift(links: list[Node]) -> tuple[np.ndarray, np.ndarray | None]:

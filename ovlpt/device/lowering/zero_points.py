@@ -159,7 +159,7 @@ def _is_apart(data: Output) -> bool:
     """
     node, apart = data.get_node(), {"Concat", "Pad", "Transpose"}
     if may_be_open(data):
-        apart |= {"AvgPool", "MaxPool"}
+        apart |= {"AvgPool", "FakeQuantize", "MaxPool"}
         if node.get_type_name() == "Reshape":
             node = node.input_value(0).get_node()
     return node.get_type_name() in apart
