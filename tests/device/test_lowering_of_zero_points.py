@@ -494,6 +494,21 @@ def test_a_scale_after_integers_that_are_broadcast(by_form, form, kind, low):
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["Broadcast", "Tile"])
+def test_what_is_repeated_for_floats_is_quantized_as_floats(core, tmp_path, form, kind):
+    """The integers were repeated, and all of them were scaled, in a layer more."""
+    x = parameter([2, 4, 1])
+    data = quantized(x, -0.64, 0.8)
+    wide = opset1.tile(data, const([1, 1, 6], "i64"))
+    if kind == "Broadcast":
+        wide = opset1.broadcast(data, const([2, 4, 6], "i64"))
+    net = model(wide, x)
+    compiled, inputs = compiled_in(form, net, core, tmp_path), inputs_of(net)
+    assert len(execution_types(compiled).executed) == 2
+    assert_close(compiled(inputs).values(), core.compile_model(net, "CPU", TRUTH)(inputs).values())
+
+
 def places_of_a_flow():
     """A field of displacements, channels last, to which the place of each is added, and the whole scaled to [-1, 1]."""
     x = parameter([1, 4, 6, 6])

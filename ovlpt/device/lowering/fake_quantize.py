@@ -16,9 +16,11 @@ from ovlpt.device.lowering.links import (
     is_in_f64,
     links_above,
     merged_target,
+    only_reader,
     other_constant,
 )
 from ovlpt.device.lowering.rows import takes_rows_for_columns
+from ovlpt.device.lowering.scales import before_broadcast
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -89,7 +91,8 @@ def join_dequantization(node: Node) -> Node | None:
     On a GPU a Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values
     then be integers (FakeQuantizeMulFusion), for which the next operation throws. On a CPU the integers would be stored
     and read again for nothing. Where only a dequantization reads them, both are one FakeQuantize of floats. What asks for
-    their shape asks that of the floats: once known sizes are folded, the plugin would fuse the scale, too.
+    their shape asks that of the floats: once known sizes are folded, the plugin would fuse the scale, too. So it is where a
+    Broadcast or Tile repeats them before: fewer are scaled then.
     """
     shapes = [target for target in node.output(0).get_target_inputs() if target.get_node().get_type_name() == "ShapeOf"]
     for target in shapes:
@@ -101,18 +104,24 @@ def join_dequantization(node: Node) -> Node | None:
 
 
 def _joined(node: Node) -> Node | None:
-    found = dequantization_below(node)
+    reader = only_reader(node)
+    repeats = reader if reader is not None and reader.get_type_name() in ("Broadcast", "Tile") else None
+    found = dequantization_below(repeats or node)
     if found.multiply is None or (details := QuantizationDetails.of(node)) is None:
         return None
+    scale, zero_point = found.scale, np.zeros((), np.float32) if found.zero_point is None else found.zero_point
+    if repeats is not None:
+        scale, zero_point = (before_broadcast(values, repeats) for values in (scale, zero_point))
+        if scale is None or zero_point is None:
+            return None  # it differs between what is repeated
     shape = shape_of(node.output(0)) or (None,)
-    zero_point = found.zero_point if found.zero_point is not None else np.zeros((), np.float32)
-    mask = zero_point * found.scale if _is_mask(node, zero_point, found.scale) else None
+    mask = zero_point * scale if _is_mask(node, zero_point, scale) else None
     shift = zero_point if mask is None else np.zeros((), np.float32)
-    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in (found.scale, shift)):
+    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in (scale, shift)):
         return None  # the plugin has no such FakeQuantize for dynamic sizes
-    if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
+    if found.multiply.get_output_partial_shape(0) != (repeats or node).get_output_partial_shape(0):
         return None  # the constants settle a size that is open in the data
-    low, high = ((end - shift) * found.scale for end in (details.output_low, details.output_high))
+    low, high = ((end - shift) * scale for end in (details.output_low, details.output_high))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None  # the native library may add what overflows, and no interval has its ends there
     values = node.input_values()[:3]
@@ -124,10 +133,20 @@ def _joined(node: Node) -> Node | None:
     if mask is not None:
         joined.set_friendly_name(node.get_friendly_name())
         last = opset1.add(joined, constant(-mask))
-    last.set_friendly_name(found.multiply.get_friendly_name())
-    replace_output(found.multiply.output(0), last.output(0))
-    detach(found.multiply)
+    _dequantized_as(last, repeats, found.multiply, node.get_friendly_name())
     return joined  # which later rules look at
+
+
+def _dequantized_as(last: Node, repeats: Node | None, multiply: Node, name: str) -> None:
+    """Let ``last``, or what repeats it, stand for a dequantization that ends in ``multiply``."""
+    if repeats is not None:
+        last.set_friendly_name(name)
+        repeats.input(0).replace_source_output(last.output(0))
+        repeats.validate_and_infer_types()
+        last = repeats
+    last.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), last.output(0))
+    detach(multiply)
 
 
 def _is_mask(quantize: Node, zero_point: np.ndarray, scale: np.ndarray) -> bool:

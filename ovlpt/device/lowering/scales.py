@@ -103,7 +103,7 @@ def _is_dequantized_before(broadcast: Node, node: Node) -> bool:
     """Whether the scale and the shift of a layer could be moved before the Broadcast."""
     found, name = dequantization_below(broadcast), node.get_friendly_name()
     links = [link for link in (found.subtract, found.multiply) if link is not None]
-    constants = [_before_broadcast(constant_above(link.input_value(1)), broadcast) for link in links]
+    constants = [before_broadcast(constant_above(link.input_value(1)), broadcast) for link in links]
     if not links or any(values is None for values in constants):
         return False
     value = broadcast.input_value(0)
@@ -117,8 +117,8 @@ def _is_dequantized_before(broadcast: Node, node: Node) -> bool:
     return True
 
 
-def _before_broadcast(values: np.ndarray | None, broadcast: Node) -> np.ndarray | None:
-    """A constant for the data of a Broadcast that does to it what ``values`` does to the result: it varies along axes
+def before_broadcast(values: np.ndarray | None, broadcast: Node) -> np.ndarray | None:
+    """A constant for the data of a Broadcast, or Tile, that does to it what ``values`` does to the result: it varies along axes
     that stay as they are.
     """
     if values is None or values.size == 1:
