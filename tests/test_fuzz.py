@@ -1320,6 +1320,10 @@ MORE = {
         (2, 8, 1, 1), "", ("FakeQuantize", 1819308020, (2, 8, 1, 1)), ("MatMul", 1452886221, (2, 8, 1, 8)),
         ("MatMul", 1768482812, (2, 8, 1)), ("DequantizedTwice", 551683808, (2, 8, 1)),
     ),
+    "an interval by rows": (
+        (1, 8, 6, 6), "both", ("Mask", 1127885072, (1, 8, 6, 6)), ("Transpose", 1909198496, (1, 6, 6, 8)),
+        ("FakeQuantize", 1184361238, (1, 6, 6, 8)),
+    ),
     "a pool that AVX2 needs": ((1, 6, 12), "", ("QuantizeDequantize", 1912286032, (1, 6, 12)), ("Pointwise", 1652587874, (1, 8, 6))),
 }  # fmt: skip
 
@@ -1331,6 +1335,27 @@ def test_what_is_meant_is_not_told_where_stock_has_the_numbers(name, monkeypatch
     ends = ((len(operations), 0), *[(1, 0)] * (name == "a pool that AVX2 needs"))
     graph = Graph((Step("Parameter", (), 1, shape), *steps), ends, 0, Form(dynamic=dynamic))
     monkeypatch.setattr(execution, "_is_wrong_in_stock", lambda graph, model: False)
+    assert not [failure for failure in execution.failures(graph) if failure.way == execution.WAY]
+
+
+OF_F16 = {
+    "an input before a sum": (
+        Step("Parameter", (), 333743466, (1, 8, 1)), Step("Parameter", (), 2120822951, (1, 8, 3)),
+        Step("FakeQuantize", ((1, 0),), 37588381, (1, 8, 3)), Step("AddBiasLast", ((0, 0),), 1794022866, (1, 8, 1)),
+    ),
+    "integer weights of floats after a product": (
+        Step("Parameter", (), 199719704, (12,)), Step("FakeQuantize", ((0, 0),), 1887927691, (12,)),
+        Step("MatMul", ((1, 0),), 587100090, (4,)), Step("FakeQuantize", ((2, 0),), 174906904, (4,)),
+        Step("MatMul", ((3, 0),), 2036393223, (12,)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_F16)
+def test_what_stock_alone_reads_in_f16_or_calls_otherwise_is_not_told(name):
+    steps, dynamic = OF_F16[name], "space" if name == "an input before a sum" else ""
+    ends = tuple((index, 0) for index in range(len(steps) - 1, 1 if dynamic else len(steps) - 2, -1))
+    graph = Graph(steps, ends, 0, Form("f16", dynamic))
     assert not [failure for failure in execution.failures(graph) if failure.way == execution.WAY]
 
 
