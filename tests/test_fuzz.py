@@ -1324,6 +1324,10 @@ MORE = {
         (1, 8, 6, 6), "both", ("Mask", 1127885072, (1, 8, 6, 6)), ("Transpose", 1909198496, (1, 6, 6, 8)),
         ("FakeQuantize", 1184361238, (1, 6, 6, 8)),
     ),
+    "a vector that is converted for int8": (
+        (12,), "", ("MatMulOfBlockedRows", 256009158, (4,)), ("FakeQuantize", 2026410582, (4,)),
+        ("MatMulOfTransposed", 1183814723, (4,)),
+    ),
     "a pool that AVX2 needs": ((1, 6, 12), "", ("QuantizeDequantize", 1912286032, (1, 6, 12)), ("Pointwise", 1652587874, (1, 8, 6))),
 }  # fmt: skip
 

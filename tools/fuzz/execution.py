@@ -212,7 +212,12 @@ def _in_int8(executed: Executed, variant: str) -> int:
 
 
 def _more(mine: ExecutionTypes, stock: ExecutionTypes) -> Counter[str]:
-    """The layers that there are more of, by type; nothing where there are not more altogether. A Reshape is none."""
+    """The layers that there are more of, by type; nothing where there are not more altogether. A Reshape is none, and the
+    product of a vector, a MatMul in stock, is a FullyConnected.
+    """
     executed = ((layer.layer_type for layer in layers.executed) for layers in (mine, stock))
-    counts = [Counter(kind for kind in kinds if kind != "Reshape") for kinds in executed]
+    counts = [
+        Counter("MatMul" if kind == "FullyConnected" else kind for kind in kinds if kind != "Reshape")
+        for kinds in executed
+    ]
     return counts[0] - counts[1] if counts[0].total() > counts[1].total() else Counter()
