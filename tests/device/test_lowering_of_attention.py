@@ -81,6 +81,23 @@ def test_products_of_two_types_and_equal_sizes(core, infer, size, is_causal, low
         assert_close(found, expected, level=0.03, share=1)
 
 
+def test_weights_that_are_read_transposed(core, infer):
+    """Their keys were turned along the other axis: the result had as many rows as there are queries."""
+    queries, keys, values = (
+        parameter(shape, name=name) for shape, name in (([3, 4, 4], "q"), ([3, 8, 4], "k"), ([3, 4, 4], "v"))
+    )
+    weights = quantized(opset1.softmax(opset1.matmul(queries, keys, False, True), 2), 0, 1)
+    net = model(
+        opset1.matmul(weights, quantized(opset1.clamp(values, -0.6, 0.6), -1.28, 1.27), True, False),
+        [queries, keys, values],
+    )
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    for precision in float_types(core):
+        found = infer(ovlpt.transform(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
+        assert_close(found, expected, level=0.03 * np.abs(expected[0]).max(), share=1)
+
+
 def test_a_mask_of_the_only_key(core, infer):
     """Of one element that is no constant: as a row, in f32, too."""
     shapes = {"q": [3, 16, 8], "k": [3, 1, 8], "v": [3, 1, 8], "mask": [1, 1, 1]}

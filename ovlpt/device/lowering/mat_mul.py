@@ -240,11 +240,11 @@ def part_products_of_two_types(second: Node) -> Node | None:
     if head > _TILE or {head, *sizes[1:]} != {keys}:
         return None
     # they would be one again past what does nothing; the order of keys makes no difference
-    order, last = constant(np.arange(keys)[::-1], "i32"), constant(np.array(-1), "i32")
-    axis = last if second.get_attributes()["transpose_b"] else constant(np.array(-2), "i32")
-    weights, values = second.input_values()
-    for port, (value, along) in enumerate(((weights, last), (values, axis))):
-        second.input(port).replace_source_output(opset8.gather(value, order, along).output(0))
+    attributes, order = second.get_attributes(), constant(np.arange(keys)[::-1], "i32")
+    axes = (-2 if attributes["transpose_a"] else -1), (-1 if attributes["transpose_b"] else -2)
+    for port, axis in enumerate(axes):
+        turned = opset8.gather(second.input_value(port), order, constant(np.array(axis), "i32"))
+        second.input(port).replace_source_output(turned.output(0))
     return second
 
 
