@@ -267,6 +267,21 @@ def test_constants_by_channel_after_a_float_layer_of_one_element_in_bf16(by_form
     assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.filterwarnings("ignore:.*passes unchanged")
+def test_slopes_of_one_element_in_bf16_in_a_model_that_passes_unchanged(core):
+    """Beside compressed weights, which alone are quantized."""
+    x, at, random = parameter([-1, 16, -1, -1]), ([1, 1], [0, 0], [0, 0], [1, 1]), np.random.default_rng(0)
+    layer = opset1.add(
+        opset1.convolution(x, const(random.standard_normal((16, 16, 1, 1))), *at), const(np.ones((1, 16, 1, 1)))
+    )
+    pooled = opset1.reduce_mean(opset1.prelu(layer, const(np.linspace(-2, 2, 16))), const([2, 3], "i64"), False)
+    net = model(opset1.matmul(pooled, int8_weights([8, 16]), False, True), x)
+    inputs = [random.uniform(-1, 1, (1, 16, 1, 1)).astype(np.float32)]
+    (expected,) = core.compile_model(net, "CPU", TRUTH)(inputs).values()
+    compiled = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"}, core=core)
+    assert_close([compiled(inputs)[0]], [expected], level=0.08 * np.abs(expected).max(), share=1)
+
+
 @pytest.mark.parametrize("operation", [opset1.add, opset1.subtract])
 def test_a_bias_in_f16_of_one_element_of_open_sizes(core, infer, operation):
     """The guard looked for a bias in f32, and left this one to the plugin."""

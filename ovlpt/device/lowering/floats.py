@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from ovlpt.device.lowering.guards import normalize_apart, normalize_by_groups, part_open_from_sum, wait_for_branches
+from ovlpt.device.lowering.guards import (
+    normalize_apart,
+    normalize_by_groups,
+    part_open_floats_by_channel,
+    part_open_from_sum,
+    wait_for_branches,
+)
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone, tile_channels_apart
 from ovlpt.device.lowering.rows import part_by_head
 from ovlpt.device.lowering.zero_points import keep_stride
+from ovlpt.device.this_cpu import computes_in_bf16
 from ovlpt.openvino_api import Node
 from ovlpt.operations.families import CONVOLUTIONS
 
 
 def _part_convolution(node: Node) -> None:
-    kept = keep_stride(node) if node.get_type_name() == "Convolution" else None
-    part_open_from_sum(kept or node)
+    node = (keep_stride(node) if node.get_type_name() == "Convolution" else None) or node
+    part_open_from_sum(node)
+    if node.get_type_name() in ("Convolution", "GroupConvolution") and computes_in_bf16():
+        part_open_floats_by_channel(node)
 
 
 _PARTS = {
