@@ -20,7 +20,7 @@ from ovlpt.operations.families import CONVOLUTIONS
 def _part_convolution(node: Node) -> None:
     node = (keep_stride(node) if node.get_type_name() == "Convolution" else None) or node
     part_open_from_sum(node)
-    if node.get_type_name() in ("Convolution", "GroupConvolution") and computes_in_bf16():
+    if computes_in_bf16():
         part_open_floats_by_channel(node)
 
 

@@ -517,7 +517,7 @@ RULES = (
         phase=Phase.ALL, here=takes_signed_activations,
     ),
     _rule(
-        guards.part_open_floats_by_channel, "Convolution GroupConvolution", _CPU,
+        guards.part_open_floats_by_channel, CONVOLUTIONS, _CPU,
         "a convolution in bf16 would read per-channel constants wrongly at dynamic sizes of one element: wrong numbers",
         phase=Phase.ALL, here=this_cpu.computes_in_bf16,
     ),
