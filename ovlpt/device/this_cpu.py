@@ -11,7 +11,7 @@ from ovlpt.device.properties import UNCACHED, simulation
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Core, Model, Type, opset1
-from ovlpt.plugin_config.this_cpu import unlimited_flags
+from ovlpt.plugin_config.this_cpu import takes_signed_activations, unlimited_flags
 
 
 def saturates(core: Core, device: str = "CPU") -> bool:
@@ -63,6 +63,14 @@ def has_vnni_of_512_bits() -> bool:
         return "avx512_vnni" in found
     core = Core()
     return has_avx512(core) and not saturates(core)
+
+
+@functools.cache
+def runs_few_channels_by_gemm() -> bool:
+    """Whether gemm runs int8 groups whose channels are not in fours before slopes or intervals by channel: with AMX, and without
+    AVX-512 and VNNI.
+    """
+    return takes_signed_activations() or not has_vnni_of_512_bits()
 
 
 @functools.cache

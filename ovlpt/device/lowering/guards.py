@@ -59,10 +59,11 @@ def compute_by_channel(node: Node) -> Node | None:
 
 
 def part_from_gemm(layer: Node) -> Node | None:
-    """Slopes by channel, or an interval by channel of floats, after groups whose channels are not in fours, with AMX.
+    """Slopes by channel, or an interval by channel of floats, after groups whose channels are not in fours.
 
-    The plugin has such post-operations of int8 layers only in older kernels there, and gemm, which runs these groups, reads
-    them from elsewhere, with the plugin's own LPT, too: wrong numbers, of floats in bf16 also infinite ones, no error.
+    With AMX the plugin has such post-operations of int8 layers only in older kernels. Gemm, which runs these groups there,
+    and with a zero point on CPUs without AVX-512 and VNNI, reads them from elsewhere, with the plugin's own LPT, too: wrong
+    numbers, of floats in bf16 also infinite ones, no error.
     """
     if not is_int8_layer(layer) or is_depthwise(layer) or not falls_back_to_gemm(layer):
         return None

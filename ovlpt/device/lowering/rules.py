@@ -513,8 +513,8 @@ RULES = (
     ),
     _rule(
         guards.part_from_gemm, "GroupConvolution", _CPU,
-        "with AMX gemm would read slopes or an interval by channel from elsewhere: wrong numbers",
-        phase=Phase.ALL, here=takes_signed_activations,
+        "but for AVX-512 with VNNI, gemm would read slopes or an interval by channel from elsewhere: wrong numbers; so with AMX",
+        phase=Phase.ALL, here=this_cpu.runs_few_channels_by_gemm,
     ),
     _rule(
         guards.part_open_floats_by_channel, CONVOLUTIONS, _CPU,
