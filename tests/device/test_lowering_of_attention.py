@@ -75,10 +75,21 @@ def test_products_of_two_types_and_equal_sizes(core, infer, size, is_causal, low
     met = opset1.matmul(opset1.softmax(scores, 3), factors[2], False, False)
     net = model(opset1.transpose(met, const([0, 2, 1, 3], "i64")), [queries, keys, values])
     inputs = [np.random.default_rng(0).uniform(-1, 1, (2, size, 3, size)).astype(np.float32) for _ in range(3)]
-    expected = infer(net, inputs)
+    # by numpy: OpenVINO 2024.6 computes the simulation itself wrongly on a CPU limited to AVX2
+    first, second, third = (each.transpose(0, 2, 1, 3).astype(np.float64) for each in inputs)
+    first, second = (
+        np.round(np.clip(each, start, start + 2.55) * 100) / 100
+        for each, start in ((first, low), (np.clip(second, -0.6, 0.6), -1.28))
+    )
+    weights = np.exp(0.35 * first @ second.swapaxes(2, 3)) * (np.tri(size) if is_causal else 1)
+    expected = (weights / weights.sum(-1, keepdims=True) @ third).transpose(0, 2, 1, 3)
+    if RELEASE < (2025, 0) and low == -0.5 and np.abs(infer(net, inputs)[0] - expected).max() > 0.03:
+        pytest.skip(
+            "this CPU's kernel of OpenVINO 2024 computes an attention of floats wrongly, which a zero point leaves it"
+        )
     for precision in float_types(core):
         found = infer(how(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
-        assert_close(found, expected, level=0.03, share=1)
+        assert_close(found, [expected], level=0.03, share=1)
 
 
 def test_weights_that_are_read_transposed(core, infer):
