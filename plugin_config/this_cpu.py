@@ -30,8 +30,7 @@ def takes_signed_activations() -> bool:
     """
     if not SIGNED_ACTIVATIONS.get(os.environ.get("ONEDNN_MAX_CPU_ISA", ""), True):
         return False
-    flags = Path("/proc/cpuinfo")
-    if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
+    if (flags := _flags()) and not {"amx_int8", "avx_vnni_int8"} & flags:
         return False
     found = unlimited_flags()
     if found >= _AVX_VNNI_INT8 or (found >= _AMX and _may_use_tiles()):
@@ -102,11 +101,17 @@ def has_recurrent_kernels() -> bool:
     return True
 
 
-def unlimited_flags() -> set[str]:
+def unlimited_flags() -> frozenset[str]:
     """The flags of this machine's processor; empty where no file tells, and where an instruction set limits the process."""
-    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
-    is_limited = any(limit in os.environ for limit in limits)
-    return set(flags.read_text().split()) if flags.exists() and not is_limited else set()
+    is_limited = any(limit in os.environ for limit in ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA"))
+    return frozenset() if is_limited else _flags()
+
+
+@functools.cache
+def _flags() -> frozenset[str]:
+    """Of the first processor; empty where no file tells."""
+    file = Path("/proc/cpuinfo")
+    return frozenset(file.read_text().partition("\n\n")[0].split() if file.exists() else ())
 
 
 def _layers(compiled: CompiledModel) -> list[tuple[str, str, str]]:

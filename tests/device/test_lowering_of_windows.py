@@ -12,7 +12,7 @@ import ovlpt
 from ovlpt.device import PluginLowering, instruction_sets, lowering, subprocess_call
 from ovlpt.device.compile import float_types
 from ovlpt.device.lowering import rules
-from ovlpt.graph.relaxed import relaxed
+from ovlpt.graph.relaxed import WITHOUT_AMX, kernels_of, relaxed
 from ovlpt.openvino_api import Core, Manager, PartialShape, Type, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
@@ -353,6 +353,16 @@ def test_what_kernels_of_amx_read_elsewhere(by_form, case, low, form):
         expected = by_form(net, values)
         close = 1e-3 * float(np.abs(expected).max())
         assert_close([by_form(net, values, form)], [expected], level=close, share=1)
+
+
+@pytest.mark.parametrize(("least", "leaves"), [(1, True), (2, True), (3, False)])
+def test_bounds_of_an_open_width_that_leave_several_columns(core, least, leaves):
+    """Kernels of AMX are right then, and faster."""
+    x = opset1.parameter(PartialShape(f"[?,16,?,{least}..640]"), Type.f32)
+    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights((8, 16, 3, 3)), [2, 2], [1, 1], [1, 1], [1, 1])
+    lowered = ovlpt.transform(model(layer, x), core=core)
+    (found,) = (node for node in lowered.get_ops() if node.get_type_name() == "Convolution")
+    assert kernels_of(found) == (WITHOUT_AMX if leaves else "")
 
 
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)

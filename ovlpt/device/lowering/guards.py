@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 import numpy as np
@@ -49,13 +50,26 @@ def compute_by_channel(node: Node) -> Node | None:
     which is right for one element; they are asked for by name. They take no longer, and no layer is added. Where they
     have no form of the layer, nothing is fused into it.
     """
-    last = first_by_channel([node, *affine_links(node)][-1]) if may_be_one_element(node) else None
+    last = _first_after_affine(node) if may_be_one_element(node) else None
     if last is None:
         return None
     if falls_back_to_gemm(node):
         block_fusion(last)
         return node
     return with_kernels(node)
+
+
+def _first_after_affine(layer: Node, but: Collection[str] = ()) -> Node | None:
+    """As `first_by_channel`, after the scale and the bias of a layer."""
+    return first_by_channel([layer, *affine_links(layer)][-1], but)
+
+
+def _part_by_channel(layer: Node, but: Collection[str] = ()) -> Node | None:
+    """Fuse nothing by channel after a layer's scale and bias. The layer, or None where nothing is by channel there."""
+    if (last := _first_after_affine(layer, but)) is None:
+        return None
+    block_fusion(last)
+    return layer
 
 
 def part_from_gemm(layer: Node) -> Node | None:
@@ -67,7 +81,7 @@ def part_from_gemm(layer: Node) -> Node | None:
     """
     if not is_int8_layer(layer) or is_depthwise(layer) or not falls_back_to_gemm(layer):
         return None
-    last = first_by_channel([layer, *affine_links(layer)][-1], but=POST_OPERATIONS - {"FakeQuantize", "PRelu"})
+    last = _first_after_affine(layer, but=POST_OPERATIONS - {"FakeQuantize", "PRelu"})
     if last is None or is_low(precision_of(merged_target(last).get_node().output(0))):
         return None
     block_fusion(last)
@@ -80,11 +94,7 @@ def part_open_floats_by_channel(convolution: Node) -> Node | None:
     """
     if is_relaxed(convolution) or not may_be_one_element(convolution):
         return None
-    last = first_by_channel([convolution, *affine_links(convolution)][-1])
-    if last is None:
-        return None
-    block_fusion(last)
-    return convolution
+    return _part_by_channel(convolution)
 
 
 def part_from_slopes(layer: Node) -> Node | None:
@@ -100,11 +110,7 @@ def part_from_slopes(layer: Node) -> Node | None:
     is_older = len(attributes["strides"]) == 1 or set(attributes["dilations"]) != {1} or has_older_kernels(layer)
     if not (is_older or RELEASE < (2025, 0)) or (weights[0] is not None and weights[0] < _SLOPES_WRONG_FROM):
         return None
-    last = first_by_channel([layer, *affine_links(layer)][-1], but=POST_OPERATIONS - {"PRelu"})
-    if last is None:
-        return None
-    block_fusion(last)
-    return layer
+    return _part_by_channel(layer, but=POST_OPERATIONS - {"PRelu"})
 
 
 def part_from_sum(node: Node) -> Node | None:

@@ -96,6 +96,9 @@ def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
     *rows, columns = _sizes(convolution.output(0), axes)
     if strides[-1] == 1 or columns not in ((1, None) if open_too else (1,)):
         return False
+    shape = convolution.get_output_partial_shape(0)
+    if shape.rank.is_static and shape[-1].get_min_length() > 1:  # of an open width, too, that has bounds
+        return False
     is_pointwise = set(_sizes(convolution.input_value(1), axes)) == {1} and not is_padded(convolution)
     return not is_pointwise and (None in rows or prod(rows) > _FEW_ROWS)
 
