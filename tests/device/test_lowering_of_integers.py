@@ -7,6 +7,7 @@ import pytest
 from ovlpt.plugin_config import cpu, this_cpu
 
 import ovlpt
+from ovlpt.device.compile import float_types
 from ovlpt.openvino_api import opset1, opset6
 from ovlpt.precisions import NUMPY
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
@@ -278,3 +279,26 @@ def test_integers_that_several_scales_repeat_along_the_last_axis(core, by_form, 
     assert len(executed[0]) <= len(executed[1])
     reading = [[layer.precision for layer in layers].count("i8") for layers in executed]
     assert reading[0] >= reading[1]
+
+
+@pytest.mark.parametrize("shift", [True, False], ids=["means", "no means"])
+@pytest.mark.parametrize("precision", ["u8", "i8"])
+def test_an_image_of_open_sizes_is_normalized_without_a_convert(core, shift, precision):
+    """In bf16 the Convert before a scale of three channels that are last was a layer that stock does not have."""
+    x = parameter([-1, -1, -1, 3], precision, "image")
+    real = opset1.convert(x, "f32")
+    if shift:
+        real = opset1.subtract(real, const([123.7, 116.3, 103.5]))
+    scaled = opset1.transpose(opset1.divide(real, const([58.4, 57.1, 57.4])), const([0, 3, 1, 2], "i64"))
+    net = model(convolution(quantized(scaled, -4.48, 4.445), 16), x)
+    inputs = [np.random.default_rng(0).integers(0, 128, (2, 9, 12, 3)).astype(NUMPY[precision])]
+    expected = list(core.compile_model(net, "CPU", TRUTH)(inputs).values())
+    for floats in float_types(core):
+        properties = {**EXACT, "INFERENCE_PRECISION_HINT": floats}
+        compiled, stock = (
+            ovlpt.compile_model(net, "CPU", properties, core=core),
+            core.compile_model(net, "CPU", properties),
+        )
+        counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
+        assert counts[0] <= counts[1]
+        assert_close(list(compiled(inputs).values()), expected, level=0.02 * np.abs(expected[0]).max(), share=1)

@@ -168,7 +168,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     factor = constant_above(multiply.input_value(1))
     if factor is None or _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply):
         return None
-    found = _is_by_row_at_most(multiply, factor) or repeats_data(multiply)
+    found = _is_by_row_at_most(multiply, factor) or repeats_data(multiply) or _scales_image(multiply, factor)
     if follows or not found or precision_of(multiply.output(0)) != "f32":
         return convert_data(multiply, opset1.multiply)
     targets = multiply.output(0).get_target_inputs()
@@ -183,6 +183,15 @@ def _is_by_row_at_most(multiply: Node, factor: np.ndarray) -> bool:
     rank = multiply.get_output_partial_shape(0).rank
     by_row = rank.is_static and rank.get_length() > 1 and varies_along(factor, rank.get_length(), (0,))
     return is_scalar_like(factor) or by_row
+
+
+def _scales_image(multiply: Node, factor: np.ndarray) -> bool:
+    """Whether it reads an input of four axes or more, as an image in NHWC, with a factor along the last alone."""
+    rank = multiply.get_output_partial_shape(0).rank
+    is_input = multiply.input_value(0).get_node().get_type_name() == "Parameter"
+    return (
+        is_input and rank.is_static and (last := rank.get_length() - 1) > 2 and varies_along(factor, last + 1, (last,))
+    )
 
 
 def repeats_data(node: Node) -> bool:
