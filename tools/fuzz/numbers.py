@@ -310,7 +310,7 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     ways = (compiled_in_f16, transformed, dropped_in, as_natively) if MARKS_TYPES else (compiled_in_f16,)
     change = ways[graph.seed % len(ways)]
     try:
-        if change is not compiled_in_f16 and _keeps_f32(model):
+        if change is not compiled_in_f16 and _keeps_f32(model, change is as_natively):
             change = compiled_in_f16
         changed = change(model)
         in_f32 = run(changed, inputs, as_told(changed), **f32)
@@ -336,10 +336,10 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     yield failure.as_stock() if unsteady else failure
 
 
-def _keeps_f32(model: Model) -> bool:
+def _keeps_f32(model: Model, native_only: bool) -> bool:
     """Whether nodes of the transformed model are kept from bf16: that is not for f16, of which it has to be told (docs/compile.md)."""
     trace = Trace()
-    ovlpt.transform(model, core=core(), trace=trace)
+    ovlpt.transform(model, core=core(), native_only=native_only, trace=trace)
     return any(event.transformation in _KEPT_IN_F32 for event in trace)
 
 
