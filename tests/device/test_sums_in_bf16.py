@@ -196,6 +196,20 @@ def test_an_interval_by_channel_after_a_depthwise_layer_of_floats(is_saved, batc
     compare(net, is_saved, core, tmp_path, 30)
 
 
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_an_interval_by_channel_after_a_depthwise_layer_of_integers_in_float(is_saved, core, tmp_path):
+    """As above; a layer of weights with a zero point was taken for one in int8."""
+    data = parameter([2, 16, 9])
+    stored = opset1.convert(const(np.random.default_rng(3).integers(90, 256, (16, 1, 1, 3)), "u8"), "f32")
+    weights = opset1.multiply(opset1.subtract(stored, const(170)), const(0.02))
+    layer = opset1.group_convolution(quantized(data, *FIRST), weights, [1], [0], [0], [1])
+    scaled = opset1.relu(opset1.multiply(layer, const(np.linspace(0.5, 2, 16).reshape(1, 16, 1))))
+    net = model(
+        opset1.convolution(quantized(scaled, 0, 2), int8_weights([8, 16, 1], seed=1), [1], [0], [0], [1]), [data]
+    )
+    compare(net, is_saved, core, tmp_path, 30)
+
+
 def test_floats_asked_for_in_f16_have_no_layer_kept_from_bf16(core):
     """Beside the marks of f16 those of bf16 turned some inputs of an operation to f16, and compiling threw."""
     if "FP16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):

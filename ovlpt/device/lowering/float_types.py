@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.int8_layers import is_depthwise
+from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.device.lowering.kernels import leaves_one_column
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
@@ -110,7 +110,7 @@ def keep_depthwise(layer: Node) -> Node | None:
     the kernel of bf16 reads the intervals from elsewhere, with the plugin's own LPT and without any, too. With another tensor
     that is added in its kernel it would throw: the FakeQuantize is not fused then.
     """
-    if is_relaxed(layer) or not is_depthwise(layer) or len(layer.get_attributes()["strides"]) > 1:
+    if is_int8_layer(layer) or not is_depthwise(layer) or len(layer.get_attributes()["strides"]) > 1:
         return None
     last = first_by_channel(layer, but=POST_OPERATIONS - {"FakeQuantize"})
     if last is None:
@@ -128,7 +128,7 @@ def keep_column(convolution: Node) -> Node | None:
     """Keeps a convolution of floats, of which a stride leaves one column, in f32 where floats are bf16: kernels of AMX read other
     rows, as in int8 (`leave_amx`). Of an open width it may not come to one column, and stays in bf16.
     """
-    if is_relaxed(convolution) or is_depthwise(convolution) or not leaves_one_column(convolution, open_too=False):
+    if is_int8_layer(convolution) or is_depthwise(convolution) or not leaves_one_column(convolution, open_too=False):
         return None
     _mark(convolution, *mark_of_f32())
     return convolution

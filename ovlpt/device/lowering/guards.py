@@ -27,7 +27,7 @@ from ovlpt.graph.constants import constant_above, is_constant_above, precision_o
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
+from ovlpt.graph.relaxed import has_older_kernels
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, NodeFactory, Output
@@ -92,7 +92,7 @@ def part_open_floats_by_channel(convolution: Node) -> Node | None:
     """A convolution of floats whose open sizes may leave one element a channel: in bf16 it reads what is by channel after its
     bias wrongly there, with the plugin's own LPT and without any, too. That is not fused then.
     """
-    if is_relaxed(convolution) or not may_be_one_element(convolution):
+    if is_int8_layer(convolution) or not may_be_one_element(convolution):
         return None
     return _part_by_channel(convolution)
 
@@ -118,7 +118,7 @@ def part_from_sum(node: Node) -> Node | None:
     for one element, with the plugin's own LPT, too. That is not fused then.
     """
     link = [node, *affine_links(node)][-1]
-    last = first_by_channel(link) if not is_relaxed(node) and may_be_one_element(node) else None
+    last = first_by_channel(link) if not is_int8_layer(node) and may_be_one_element(node) else None
     while last is not None and link.get_instance_id() != last.get_instance_id():
         link = merged_target(link).get_node()
         if link.get_type_name() == "Add" and other_constant(link) is None:
@@ -134,7 +134,7 @@ def part_open_from_sum(convolution: Node) -> Node | None:
     them, with few weights may give a result so small that the plugin takes an older kernel, and gives the other tensor alone,
     with its own LPT, too.
     """
-    if is_relaxed(convolution) or not may_be_open(convolution.output(0)):
+    if is_int8_layer(convolution) or not may_be_open(convolution.output(0)):
         return None
     is_small, last = _has_few_weights(convolution), convolution
     while (target := merged_target(last)) is not None and (reader := target.get_node()).get_type_name() in AFFINE:
