@@ -264,20 +264,28 @@ def simulated_at_one_pixel(graph: Graph, model: Model) -> tuple[list[np.ndarray]
     """Inputs of which all dynamic sizes after the channels are 1, the model for them, and what it computes; None where they
     do not fit.
     """
-    inputs = of_one_pixel(graph, model)
-    if inputs is None:
+    if (fitting := fixed_to_one_pixel(graph, model)) is None:
         return None
-    fixed = reference(graph)  # afresh: `nearby` changes the one it is given
+    inputs, fixed = fitting
     try:
-        fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
-        if not all(map(reads_within, fixed.get_ops())):
-            return None
         values = simulate(fixed, inputs)
     except RuntimeError:  # a window or a slice does not fit
         return None
     if not _keeps_half_ranges(fixed, dict(zip(observed(graph), values, strict=True))):
         return None
     return inputs, fixed, values[: len(graph.results)]
+
+
+def fixed_to_one_pixel(graph: Graph, model: Model) -> tuple[list[np.ndarray], Model] | None:
+    """Inputs of which all dynamic sizes after the channels are 1, and the model for them; None where they do not fit."""
+    if (inputs := of_one_pixel(graph, model)) is None:
+        return None
+    fixed = reference(graph)  # afresh: `nearby` changes the one it is given
+    try:
+        fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
+    except RuntimeError:  # a window or a slice does not fit
+        return None
+    return (inputs, fixed) if all(map(reads_within, fixed.get_ops())) else None
 
 
 def _keeps_half_ranges(model: Model, values: dict[tuple[int, int], np.ndarray]) -> bool:
@@ -428,10 +436,12 @@ def execute(graph: Graph, way: str) -> None:
     if way == STOCK:
         graph = of_what_stock_takes(graph, hint)
     model = build(graph)
-    pixel = of_one_pixel(graph, model)
+    pixel = fixed_to_one_pixel(graph, model)  # at other sizes kernels read beside their data
     change, lpt = {**WAYS, **_UNCHANGED, **_NATIVE, ONE_PIXEL: WAYS["compile"]}[way]
-    at_pixel = way in (*_UNCHANGED, ONE_PIXEL) and pixel is not None
-    for inputs in [graph.inputs()] * (way != ONE_PIXEL) + [pixel] * at_pixel:
+    sizes = [] if way == ONE_PIXEL else [graph.inputs()]
+    if way in (*_UNCHANGED, ONE_PIXEL) and pixel is not None:
+        sizes.append(pixel[0])
+    for inputs in sizes:
         for _ in range(_REPEATS):
             with contextlib.suppress(RuntimeError, NativePassFails, NoCompiler):
                 if (changed := change(model)) is not None:
