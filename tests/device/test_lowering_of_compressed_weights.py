@@ -6,11 +6,22 @@ import numpy as np
 import pytest
 from openvino import Type
 
+import ovlpt
+from ovlpt.device.compile import float_types
 from ovlpt.openvino_api import RELEASE, opset1
 from tests.canonicalize.test_four_bit_integers import KINDS, check
-from tests.networks import const, model, parameter, quantized
+from tests.networks import const, int8_weights, model, parameter, quantized
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*compressed weights only")
+
+
+def compile_model(net, hints, core, folder):
+    return ovlpt.compile_model(net, "CPU", hints, core=core)
+
+
+def saved(net, hints, core, folder):
+    ovlpt.save_model(ovlpt.transform(net, core=core), folder / "net.xml")
+    return core.compile_model(folder / "net.xml", "CPU", hints)
 
 
 @pytest.mark.parametrize("kind", ["u4", "i4"])
@@ -73,3 +84,32 @@ def test_other_types_of_few_bits(core, kind):
     x, data = parameter([12, 9]), np.random.default_rng(0).uniform(-1.2, 1.2, (12, 9)).astype(np.float32)
     values = stored.get_data(dtype=np.float32) * np.linspace(1, 2, 8)[:, None]
     check(core, model(opset1.matmul(x, factor, False, True), x), data, data @ values.T)
+
+
+@pytest.mark.parametrize("how", [compile_model, saved], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("kind", ["i8", "u4"])
+@pytest.mark.parametrize("is_quantized", [True, False])
+def test_inputs_that_fill_no_whole_tiles(core, kind, is_quantized, how, tmp_path):
+    """With AMX and several streams, in bf16: most compilations read other memory for the rest, stock's as well."""
+    random, x = np.random.default_rng(3), parameter([-1, 36])
+    stored, scale = random.integers(*KINDS.get(kind, (-127, 128)), (16, 36)), random.uniform(0.01, 0.02, (16, 1))
+    weights = opset1.multiply(opset1.convert(opset1.constant(stored, getattr(Type, kind)), "f32"), const(scale))
+    outputs = [opset1.matmul(x, weights, False, True)]
+    if is_quantized:  # elsewhere, else the model passes unchanged
+        outputs.append(opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([8, 36]), False, True))
+    data = random.uniform(-1.2, 1.2, (5, 36)).astype(np.float32)
+    expected = data @ (stored * scale).T
+    for precision in float_types(core):
+        hints = {"INFERENCE_PRECISION_HINT": precision, "NUM_STREAMS": "2"}
+        for _ in range(8):
+            compiled = how(model(outputs, x), hints, core, tmp_path)
+            found = [compiled(data)[0] for _ in range(2)][-1]
+            assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(("rows", "inputs"), [(-1, 96), (5, 36)])
+def test_whole_tiles_or_known_sizes_stay_compressed(core, rows, inputs):
+    x = parameter([rows, inputs])
+    net = model(opset1.matmul(x, int8_weights([8, inputs]), False, True), x)
+    (product,) = (node for node in ovlpt.transform(net, core=core).get_ops() if node.get_type_name() == "MatMul")
+    assert product.input_value(1).get_node().get_type_name() == "Multiply"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, Type, opset1
@@ -17,7 +17,7 @@ from ovlpt.operations.families import BRING_DATA, REARRANGES
 from ovlpt.precisions import COMPRESSED, INT8
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
-_AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block
+_AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block, and in bf16 those of an input of a tile
 _IN_BYTES = {"i4": "i8", **dict.fromkeys(("u1", "u2", "u3", "u4", "u6"), "u8")}
 _DEQUANTIZES = dict.fromkeys((*REARRANGES, "Convert"), (0,)) | dict.fromkeys(("Multiply", "Subtract"), (0, 1))  # inputs
 _COMMUTES = frozenset(("Add", "Multiply", "SquaredDifference"))
@@ -112,6 +112,16 @@ def fold_misread_weights(layer: Node) -> Node | None:
     moves = {*attributes["strides"]} != {1} or any(attributes["pads_begin"]) or any(attributes["pads_end"])
     is_misread = moves or source.get_output_size() > 1 or (stored is not None and stored.is_misread)
     return fold_float_weights(layer) if is_misread else None
+
+
+def fold_weights_beside_tiles(product: Node) -> Node | None:
+    """The same of weights that fill no whole tiles of AMX, beside data of open sizes in bf16: with several streams the kernel for
+    compressed weights reads what lies in memory for the rest, in most compilations, in networks of floats, too.
+    """
+    if not may_be_open(product.output(0)):
+        return None
+    stored = _stored(product.input_value(1), -1 if product.get_attributes()["transpose_b"] else -2)
+    return _fold(product, _is_stored, (1,)) if stored is not None and stored.inputs % _AT_ONCE else None
 
 
 @dataclass(frozen=True)

@@ -403,6 +403,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        folding.fold_weights_beside_tiles, "MatMul", _CPU,
+        "with several streams the kernel of AMX for compressed weights would read other memory in bf16: wrong numbers",
+        phase=Phase.ALL, here=takes_signed_activations,
+    ),
+    _rule(
         folding.fold_misread_weights, "Convolution", _GPU,
         "a 1x1 convolution beside a Reshape or Transpose would become a MatMul of other data: wrong numbers", phase=Phase.ALL,
     ),
