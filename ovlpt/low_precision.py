@@ -10,6 +10,7 @@ from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.added_axes import AddedAxes
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
+from ovlpt.canonicalize.empty_intervals import EmptyIntervals
 from ovlpt.canonicalize.fewer_levels import FewerLevels, has_few_levels
 from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.integer_differences import IntegerDifferences
@@ -111,6 +112,7 @@ BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `Co
 # What OpenVINO reads otherwise than its format defines it, or rounds away before it quantizes anything: the simulation is
 # mended, too, and a compilation before all else.
 MISREAD: tuple[type[LayerTransformation], ...] = (
+    EmptyIntervals,
     FourBitIntegers,
     IntegerDifferences,
     RoundedIntegers,

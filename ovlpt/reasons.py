@@ -79,6 +79,7 @@ _OF_THE_GRAPH = [
     "dynamic_rank",
     "dynamic_shape",
     "dynamic_weights",
+    "empty_interval",
     "falling",
     "few_channels",
     "fewer_levels",
