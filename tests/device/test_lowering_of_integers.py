@@ -302,3 +302,22 @@ def test_an_image_of_open_sizes_is_normalized_without_a_convert(core, shift, pre
         counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
         assert counts[0] <= counts[1]
         assert_close(list(compiled(inputs).values()), expected, level=0.02 * np.abs(expected[0]).max(), share=1)
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("size", [-1, 8])
+def test_a_zero_point_after_a_shift_of_integers(core, size, native_only):
+    """As an activation of integers (QLinearLeakyRelu) is read, rounded down: two sums, of integers and of floats, would be
+    merged and throw.
+    """
+    x = parameter([-1 if size < 0 else 2, 4, size, 8])
+    active = opset1.prelu(quantized(x, -4.48, 4.445), const([0.2]))
+    integers = opset1.add(opset1.convert(opset1.divide(active, const(0.04)), "u8"), const(40, "u8"))
+    real = opset1.multiply(opset1.subtract(opset1.convert(integers, "f32"), const(40)), const(0.04))
+    net = model(convolution(quantized(opset1.maximum(real, const(-0.5)), 0, 5.1), 8), x)
+    inputs = [np.random.default_rng(0).uniform(0.1, 4, (2, 4, 8, 8)).astype(np.float32)]
+    expected = list(core.compile_model(net, "CPU", EXACT)(inputs).values())
+    for floats in float_types(core):
+        lowered = ovlpt.transform(net, core=core, native_only=native_only)
+        compiled = core.compile_model(lowered, "CPU", {**EXACT, "INFERENCE_PRECISION_HINT": floats})
+        assert_close(list(compiled(inputs).values()), expected, level=0.1 * np.abs(expected[0]).max(), share=1)

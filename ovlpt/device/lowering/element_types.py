@@ -160,7 +160,10 @@ def scale_in_f32(multiply: Node) -> Node | None:
     """
     if _would_meet_interval(multiply) or would_be_dropped(multiply):
         return convert_data(multiply, opset1.multiply)
-    follows = _follows_constant(multiply, AFFINE) or multiply.input_value(0).get_node().get_type_name() == "MatMul"
+    follows = (
+        follows_constant(multiply.input_value(0), AFFINE)
+        or multiply.input_value(0).get_node().get_type_name() == "MatMul"
+    )
     if _readers(multiply) <= _NO_FUSION and not follows:
         return None
     if precision_of(multiply.input_value(0)) in REAL:
@@ -246,7 +249,9 @@ def add_in_f32(add: Node) -> Node | None:
     by -1 would become such a Subtract, and one of 0 be dropped with the type that it reports.
     """
     added, sums = constant_above(add.input_value(1)) if is_widened(add) else None, ("Add", "Subtract")
-    if added is not None and (not added.any() or not _readers(add).isdisjoint(sums) or _follows_constant(add, sums)):
+    if added is not None and (
+        not added.any() or not _readers(add).isdisjoint(sums) or follows_constant(add.input_value(0), sums)
+    ):
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
     if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):
@@ -258,9 +263,9 @@ def add_in_f32(add: Node) -> Node | None:
     return plain
 
 
-def _follows_constant(node: Node, kinds: Collection[str]) -> bool:
-    """Whether the data is the result of an operation of ``kinds`` with a constant."""
-    before = node.input_value(0).get_node()
+def follows_constant(data: Output, kinds: Collection[str]) -> bool:
+    """Whether it is the result of an operation of ``kinds`` with a constant."""
+    before = data.get_node()
     return before.get_type_name() in kinds and any(constant_above(value) is not None for value in before.input_values())
 
 

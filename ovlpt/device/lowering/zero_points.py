@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from ovlpt.device.lowering.element_types import convert_data, is_widened, repeats_data
+from ovlpt.device.lowering.element_types import convert_data, follows_constant, is_widened, repeats_data
 from ovlpt.device.lowering.kernels import BLOCK, is_padded
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
@@ -141,6 +141,8 @@ def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
     if zero_point is None or scale is None or precision_of(multiply.output(0)) != "f32":
         return None
+    if follows_constant(data, ("Add", "Subtract")):
+        return None  # the plugin would merge the two, of integers and of floats, and throw
     # by channel they would become part of a layer before them
     is_apart = _is_apart(data) or repeats_data(subtract)
     if not is_apart and (zero_point.size > 1 or (scale.size > 1 and len(data.get_target_inputs()) == 1)):
