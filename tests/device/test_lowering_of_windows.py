@@ -326,6 +326,25 @@ def test_a_window_over_data_of_an_open_rank(core, infer):
     assert_close(infer(net, data), infer(plain, data, "NO"))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("after", ["interval", "slopes", "shift"])
+@pytest.mark.parametrize("sizes", [(2, 1, 1), (2, 7, 7), (3, 1, 17)], ids=str)
+def test_channels_after_a_pointwise_layer_with_a_zero_point(by_form, sizes, after, form):
+    """With AMX an older kernel read beside them, where height or width is open, and the process ended."""
+    batch, *space = sizes
+    x, random = parameter([batch, 8, -1, -1]), np.random.default_rng(0)
+    ends = [const(end * np.linspace(1, 2, 16).reshape(16, 1, 1, 1)) for end in (-1, 1, -1, 1)]
+    weights = opset1.fake_quantize(const(random.uniform(-1, 1, (16, 8, 1, 1))), *ends, 255)
+    layer = opset1.convolution(quantized(x, -2, 0.55), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    if after == "slopes":
+        layer = opset1.prelu(layer, const(np.linspace(-0.2, 0.5, 16)))
+    elif after == "shift":
+        layer = opset1.add(opset1.relu(layer), const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1)))
+    net = model(quantized(layer, -1.28, 3.82), x)
+    values = [random.uniform(-2, 0.5, (batch, 8, *space)).astype(np.float32)]
+    assert_close([by_form(net, values, form)], [by_form(net, values)], level=0.02, share=1)
+
+
 SHORT = {  # sizes, kernel with what it reads of a group, strides, dilations, padding, groups
     "one_column": ([16, 2], [16, 3, 3], [2, 2], [1, 1], [1, 1], 1),
     "one_column_of_groups": ([16, 2], [8, 3, 3], [2, 2], [1, 1], [1, 1], 2),

@@ -8,12 +8,19 @@ from math import prod
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
-from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, is_in_f64, merged_target
+from ovlpt.device.lowering.links import (
+    POST_OPERATIONS,
+    affine_links,
+    block_fusion,
+    first_by_channel,
+    is_in_f64,
+    merged_target,
+)
 from ovlpt.device.this_cpu import reads_few_channels_slowly
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import OLDER, WITHOUT_AMX, is_relaxed, kernels_of, relaxed, relaxed_like
-from ovlpt.graph.shapes import reshaped, shape_of
+from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1, opset8
 
@@ -76,16 +83,39 @@ def leave_amx(convolution: Node) -> Node | None:
         return None
     axes = len(attributes["strides"])
     in_groups = len(weights) > axes + 2 and weights[0] != 1
-    has_zero_point = convolution.input_value(0).get_node().get_type_name() == "Subtract"
     windows = zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True)
     is_volume = axes == _VOLUME and is_padded(convolution)
     if (
         leaves_one_column(convolution)
-        or (in_groups and has_zero_point)
+        or (in_groups and has_zero_point(convolution))
         or (is_volume and any(_is_shorter(*window) for window in windows))
     ):
         return with_kernels(convolution, WITHOUT_AMX)
     return None
+
+
+def has_zero_point(convolution: Node) -> bool:
+    """Whether its data has."""
+    return convolution.input_value(0).get_node().get_type_name() == "Subtract"
+
+
+def leave_amx_before_channels(convolution: Node) -> Node | None:
+    """A 1x1 convolution of open sizes, of data with a zero point, before what is by channel, by kernels without AMX.
+
+    The plugin takes one of AMX for it that is older than brgemm and reads beside what is by channel, with the plugin's own
+    LPT, too: with few channels the process ends.
+    """
+    if kernels_of(convolution) or not has_zero_point(convolution) or not may_be_open(convolution.output(0)):
+        return None
+    if not is_pointwise(convolution) or is_padded(convolution):
+        return None
+    by_channel = first_by_channel([convolution, *affine_links(convolution)][-1])
+    return None if by_channel is None else with_kernels(convolution, WITHOUT_AMX)
+
+
+def is_pointwise(convolution: Node) -> bool:
+    """Whether its window is one element."""
+    return set(_sizes(convolution.input_value(1), len(convolution.get_attributes()["strides"]))) == {1}
 
 
 def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
@@ -99,8 +129,8 @@ def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
     shape = convolution.get_output_partial_shape(0)
     if shape.rank.is_static and shape[-1].get_min_length() > 1:  # of an open width, too, that has bounds
         return False
-    is_pointwise = set(_sizes(convolution.input_value(1), axes)) == {1} and not is_padded(convolution)
-    return not is_pointwise and (None in rows or prod(rows) > _FEW_ROWS)
+    is_one = is_pointwise(convolution) and not is_padded(convolution)
+    return not is_one and (None in rows or prod(rows) > _FEW_ROWS)
 
 
 def _sizes(value: Output, axes: int) -> Sequence[int | None]:

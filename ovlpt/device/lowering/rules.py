@@ -272,6 +272,11 @@ RULES = (
         "per-channel constants would be read wrongly at dynamic sizes of one element: wrong numbers",
     ),
     _rule(
+        kernels.leave_amx_before_channels, "Convolution", _CPU,
+        "a kernel of AMX would read beside what is by channel after a 1x1 convolution with a zero point, which ends the process",
+        here=takes_signed_activations,
+    ),
+    _rule(
         guards.part_from_slopes, "GroupConvolution", _CPU,
         "with AVX-512 and VNNI a PRelu by channel after a depthwise layer, dilated or over one axis, would read other slopes: wrong numbers",
         here=this_cpu.has_vnni_of_512_bits,

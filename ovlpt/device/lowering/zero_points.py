@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, follows_constant, is_widened, repeats_data
-from ovlpt.device.lowering.kernels import BLOCK, is_padded
+from ovlpt.device.lowering.kernels import BLOCK, is_padded, is_pointwise
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
@@ -480,15 +480,10 @@ def keep_stride(convolution: Node) -> Node | None:
 def _moves_stride(convolution: Node) -> bool:
     """Whether a stride would be moved up through more than it may."""
     attributes = convolution.get_attributes()
-    if not _is_pointwise(convolution) or set(attributes["strides"]) == {1}:
+    if not is_pointwise(convolution) or set(attributes["strides"]) == {1}:
         return False
     shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
     return _is_padded(convolution) or (shifted and is_relaxed(convolution)) or _meets_other_cells(convolution)
-
-
-def _is_pointwise(convolution: Node) -> bool:
-    shape = shape_of(convolution.input_value(1))
-    return shape is not None and set(shape[2:]) == {1}
 
 
 def _meets_other_cells(convolution: Node) -> bool:
@@ -509,7 +504,7 @@ def _meets_other_cells(convolution: Node) -> bool:
         seen.add(node.get_instance_id())
         if node.get_type_name() in _MOVED_THROUGH:
             pending += node.input_values()
-        elif node.get_type_name() == "Convolution" and _is_pointwise(node):
+        elif node.get_type_name() == "Convolution" and is_pointwise(node):
             source = node.input_value(0)
             if _is_padded(node) and source.get_node().get_type_name() in (*_MOVED_THROUGH, "Convolution"):
                 return True
