@@ -118,12 +118,12 @@ def as_natively(model: Model) -> Model:
     return ovlpt.transform(model, core=core(), native_only=True)
 
 
-def dropped_in(model: Model) -> Model:
+def dropped_in(model: Model, trace: Trace | None = None) -> Model:
     """Both passes in a Manager, on the model as it is."""
     result = model.clone()
     manager = Manager()
     manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core(), "CPU")))
-    manager.register_pass(PluginLowering("CPU"))
+    manager.register_pass(PluginLowering("CPU", trace=trace))
     manager.run_passes(result)
     return result
 
@@ -318,7 +318,7 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     ways = (compiled_in_f16, transformed, dropped_in, as_natively) if MARKS_TYPES else (compiled_in_f16,)
     change = ways[graph.seed % len(ways)]
     try:
-        if change is not compiled_in_f16 and _keeps_f32(model, change is as_natively):
+        if change is not compiled_in_f16 and _keeps_f32(model, change):
             change = compiled_in_f16
         changed = change(model)
         in_f32 = run(changed, inputs, as_told(changed), **f32)
@@ -344,10 +344,13 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     yield failure.as_stock() if unsteady else failure
 
 
-def _keeps_f32(model: Model, native_only: bool) -> bool:
+def _keeps_f32(model: Model, change: Callable[[Model], Model]) -> bool:
     """Whether nodes of the transformed model are kept from bf16: that is not for f16, of which it has to be told (docs/compile.md)."""
     trace = Trace()
-    ovlpt.transform(model, core=core(), native_only=native_only, trace=trace)
+    if change is dropped_in:
+        dropped_in(model, trace)
+    else:
+        ovlpt.transform(model, core=core(), native_only=change is as_natively, trace=trace)
     return any(event.transformation in _KEPT_IN_F32 for event in trace)
 
 

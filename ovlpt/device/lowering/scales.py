@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer, negative_scale_after_relu
-from ovlpt.device.lowering.kernels import falls_back_to_gemm, has_zero_point
+from ovlpt.device.lowering.kernels import falls_back_to_gemm, has_zero_point, is_pointwise
 from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
     POST_OPERATIONS,
@@ -244,14 +244,14 @@ def scale_to_interval(node: Node) -> Node | None:
     """``FQ(x * s + b; low, high) == FQ(x * s * k + (b - low) * k; 0, n)`` with ``k = n / (high - low)``, ``n`` steps
 
     A per-channel interval after a layer is a per-channel post-operation, too (`compute_scale_in_f64`). Where one element
-    of dynamic sizes may come, or the layer's data has a zero point (`leave_amx_before_channels`), scale and bias of the layer
-    are such that one interval does for all channels. A Relu or PRelu between lets the scale through, and no shift. What gives
-    other real values per channel is for `compute_by_channel`.
+    of dynamic sizes may come, and after a 1x1 convolution of data with a zero point (`leave_amx_before_channels`), scale and
+    bias of the layer are such that one interval does for all channels. A Relu or PRelu between lets the scale through, and no
+    shift. What gives other real values per channel is for `compute_by_channel`.
     """
     links, quantize = affine_links(node)[:2], None
     is_product = node.get_type_name() == "MatMul"
     is_affine = [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"])
-    if is_affine and (is_product or may_be_one_element(node) or has_zero_point(node)):
+    if is_affine and (is_product or may_be_one_element(node) or (is_pointwise(node) and has_zero_point(node))):
         quantize = only_reader(links[-1] if links else node)
     if after_relu := quantize is not None and quantize.get_type_name() in ("Relu", "PRelu"):
         quantize = only_reader(quantize)
