@@ -345,6 +345,23 @@ def test_channels_after_a_pointwise_layer_with_a_zero_point(by_form, sizes, afte
     assert_close([by_form(net, values, form)], [by_form(net, values)], level=0.02, share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "i8"])
+@pytest.mark.parametrize("shape", [(3, 8, 8), (3, 4, 16), (5, 8, 4)], ids=str)
+def test_channels_after_pointwise_groups_of_few_channels(by_form, shape, low, form):
+    """With AMX, where height or width is open, an older kernel was prepared that does not exist: inference threw."""
+    groups, outputs, inputs = shape
+    x = parameter([2, groups * inputs, -1, -1])
+    layer = opset1.group_convolution(
+        quantized(x, low, low + 2.55), int8_weights([*shape, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1]
+    )
+    net = model(opset1.prelu(layer, const(np.linspace(-0.2, 0.5, groups * outputs))), x)
+    for space in ((1, 1), (3, 5)):
+        values = [np.random.default_rng(0).uniform(low, low + 2.5, (2, groups * inputs, *space)).astype(np.float32)]
+        expected = by_form(net, values)
+        assert_close([by_form(net, values, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 SHORT = {  # sizes, kernel with what it reads of a group, strides, dilations, padding, groups
     "one_column": ([16, 2], [16, 3, 3], [2, 2], [1, 1], [1, 1], 1),
     "one_column_of_groups": ([16, 2], [8, 3, 3], [2, 2], [1, 1], [1, 1], 2),

@@ -15,6 +15,7 @@ from ovlpt.device.lowering.links import (
     affine_links,
     block_fusion,
     does_nothing,
+    first_after_affine,
     first_by_channel,
     guard_output,
     links_above,
@@ -50,7 +51,7 @@ def compute_by_channel(node: Node) -> Node | None:
     which is right for one element; they are asked for by name. They take no longer, and no layer is added. Where they
     have no form of the layer, nothing is fused into it.
     """
-    last = _first_after_affine(node) if may_be_one_element(node) else None
+    last = first_after_affine(node) if may_be_one_element(node) else None
     if last is None:
         return None
     if falls_back_to_gemm(node):
@@ -59,14 +60,9 @@ def compute_by_channel(node: Node) -> Node | None:
     return with_kernels(node)
 
 
-def _first_after_affine(layer: Node, but: Collection[str] = ()) -> Node | None:
-    """As `first_by_channel`, after the scale and the bias of a layer."""
-    return first_by_channel([layer, *affine_links(layer)][-1], but)
-
-
 def _part_by_channel(layer: Node, but: Collection[str] = ()) -> Node | None:
     """Fuse nothing by channel after a layer's scale and bias. The layer, or None where nothing is by channel there."""
-    if (last := _first_after_affine(layer, but)) is None:
+    if (last := first_after_affine(layer, but)) is None:
         return None
     block_fusion(last)
     return layer
@@ -81,7 +77,7 @@ def part_from_gemm(layer: Node) -> Node | None:
     """
     if not is_int8_layer(layer) or is_depthwise(layer) or not falls_back_to_gemm(layer):
         return None
-    last = _first_after_affine(layer, but=POST_OPERATIONS - {"FakeQuantize", "PRelu"})
+    last = first_after_affine(layer, but=POST_OPERATIONS - {"FakeQuantize", "PRelu"})
     if last is None or is_low(precision_of(merged_target(last).get_node().output(0))):
         return None
     block_fusion(last)

@@ -10,9 +10,8 @@ import numpy as np
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
-    affine_links,
     block_fusion,
-    first_by_channel,
+    first_after_affine,
     is_in_f64,
     merged_target,
 )
@@ -28,6 +27,7 @@ BLOCK = 4  # channels
 _IMAGE = 4  # axes
 _VOLUME = 3  # axes of space
 _FEW_ROWS = 4  # right with as many
+_TILE = 16  # channels of a group, inputs and outputs, which no kernel of AMX before brgemm has
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
 
 
@@ -100,17 +100,19 @@ def has_zero_point(convolution: Node) -> bool:
 
 
 def leave_amx_before_channels(convolution: Node) -> Node | None:
-    """A 1x1 convolution of open sizes, of data with a zero point, before what is by channel, by kernels without AMX.
+    """A 1x1 convolution of open sizes, of data with a zero point or of groups of few channels, before what is by channel, by
+    kernels without AMX.
 
     The plugin takes one of AMX for it that is older than brgemm and reads beside what is by channel, with the plugin's own
-    LPT, too: with few channels the process ends.
+    LPT, too: with few channels the process ends. With groups it throws in inference.
     """
-    if kernels_of(convolution) or not has_zero_point(convolution) or not may_be_open(convolution.output(0)):
+    if kernels_of(convolution) or not may_be_open(convolution.output(0)) or is_depthwise(convolution):
         return None
-    if not is_pointwise(convolution) or is_padded(convolution):
+    weights = shape_of(convolution.input_value(1)) if convolution.get_type_name() == "GroupConvolution" else None
+    has_few = weights is not None and any(size is not None and size < _TILE for size in weights[1:3])
+    if not (has_few or has_zero_point(convolution)) or not is_pointwise(convolution) or is_padded(convolution):
         return None
-    by_channel = first_by_channel([convolution, *affine_links(convolution)][-1])
-    return None if by_channel is None else with_kernels(convolution, WITHOUT_AMX)
+    return None if first_after_affine(convolution) is None else with_kernels(convolution, WITHOUT_AMX)
 
 
 def is_pointwise(convolution: Node) -> bool:

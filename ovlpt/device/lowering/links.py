@@ -53,6 +53,11 @@ def first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
     return None
 
 
+def first_after_affine(layer: Node, but: Collection[str] = ()) -> Node | None:
+    """The same after the scale and the bias of a layer."""
+    return first_by_channel([layer, *affine_links(layer)][-1], but)
+
+
 def is_zero_point(subtract: Node) -> bool:
     """Whether only layers with integer weights read it, which fuse it as the zero point of their data."""
     readers = readers_of(subtract)

@@ -272,8 +272,8 @@ RULES = (
         "per-channel constants would be read wrongly at dynamic sizes of one element: wrong numbers",
     ),
     _rule(
-        kernels.leave_amx_before_channels, "Convolution", _CPU,
-        "a kernel of AMX would read beside what is by channel after a 1x1 convolution with a zero point, which ends the process",
+        kernels.leave_amx_before_channels, "Convolution GroupConvolution", _CPU,
+        "a kernel of AMX would read beside what is by channel after a 1x1 convolution with a zero point, or throw after groups",
         here=takes_signed_activations,
     ),
     _rule(
