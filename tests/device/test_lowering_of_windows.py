@@ -150,6 +150,20 @@ def test_slopes_by_channel_after_a_depthwise_layer(by_form, form, sizes, dilatio
     assert_close([by_form(net, values, form)], [by_form(net, values)])
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("sizes", "dilation"), [([32, 100], 1), ([-1, 16, -1], 1), ([16, 32, 32], 2)], ids=str)
+def test_slopes_of_few_channels_after_a_depthwise_layer_of_many_columns(by_form, sizes, dilation, form):
+    """As above: off by up to 150 % of the largest."""
+    x, shape = parameter(sizes if -1 in sizes else [2, *sizes]), [2, 16, 100] if -1 in sizes else [2, *sizes]
+    channels, axes = shape[1], len(shape) - 2
+    weights = int8_weights([channels, 1, 1, *[3] * axes])
+    window = [1] * axes, [dilation] * axes, [dilation] * axes, [dilation] * axes
+    layer = opset1.group_convolution(quantized(x, 0, 2.55), weights, *window)
+    net = model(opset1.prelu(layer, const(np.random.default_rng(1).uniform(-0.2, 0.5, channels))), x)
+    values = [np.random.default_rng(0).uniform(0, 2.5, shape).astype(np.float32)]
+    assert_close([by_form(net, values, form)], [by_form(net, values)])
+
+
 ZERO_POINTS = {  # of eight bits for each channel
     "of each": lambda channels: np.random.default_rng(1).integers(60, 200, channels),
     "i8": lambda channels: np.full(channels, 128),

@@ -39,7 +39,7 @@ from ovlpt.precisions import is_low
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
 _IMAGE = 3  # channels
-_SLOPES_WRONG_FROM = 48  # channels
+_VECTOR = 16  # channels
 _FEW_WEIGHTS = 256  # with more, there are too many products for that kernel at one place of the result
 _OF_TWO = frozenset(("Maximum", "Minimum", "Power", "SquaredDifference"))
 _COARSE = 64  # levels: half a step of more is less than 1 % of an interval
@@ -97,14 +97,14 @@ def part_from_slopes(layer: Node) -> Node | None:
     """Slopes by channel after a depthwise layer of u8 data without a zero point, by kernels before brgemm: dilated, over one
     axis, with those kernels asked for, and any in OpenVINO 2024.
 
-    With AVX-512 and VNNI they read the slopes from elsewhere from 48 channels on, with the plugin's own LPT, too: no error. A
-    maximum with the least number keeps the PRelu from the layer.
+    With AVX-512 and VNNI they read the slopes from elsewhere where the channels fill whole vectors, of few columns from 48
+    channels on, with the plugin's own LPT, too: no error. A maximum with the least number keeps the PRelu from the layer.
     """
     weights, attributes = shape_of(layer.input_value(1)), layer.get_attributes()
     if not (is_int8_layer(layer) and is_depthwise(layer)) or precision_of(layer.input_value(0)) != "u8":
         return None
     is_older = len(attributes["strides"]) == 1 or set(attributes["dilations"]) != {1} or has_older_kernels(layer)
-    if not (is_older or RELEASE < (2025, 0)) or (weights[0] is not None and weights[0] < _SLOPES_WRONG_FROM):
+    if not (is_older or RELEASE < (2025, 0)) or (weights[0] is not None and weights[0] % _VECTOR):
         return None
     return _part_by_channel(layer, but=POST_OPERATIONS - {"PRelu"})
 
