@@ -376,6 +376,20 @@ def test_channels_after_pointwise_groups_of_few_channels(by_form, shape, low, fo
         assert_close([by_form(net, values, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", ["strided", "one group"])
+def test_blocks_of_weights_over_one_axis_beside_a_zero_point(by_form, case, form):
+    """With AMX there is no Reorder into blocks that the channels do not fill: inference threw, of one group with stock, too."""
+    x = parameter([-1, 80, -1])
+    if case == "strided":
+        layer = opset1.convolution(quantized(x, -0.7, 1.85), int8_weights([48, 80, 1]), [2], [0], [0], [1])
+    else:
+        layer = opset1.group_convolution(quantized(x, -0.7, 1.85), int8_weights([1, 48, 80, 3]), [1], [1], [1], [1])
+    net, values = model(layer, x), [np.random.default_rng(0).uniform(-0.7, 1.8, (2, 80, 17)).astype(np.float32)]
+    expected = by_form(net, values)
+    assert_close([by_form(net, values, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 SHORT = {  # sizes, kernel with what it reads of a group, strides, dilations, padding, groups
     "one_column": ([16, 2], [16, 3, 3], [2, 2], [1, 1], [1, 1], 1),
     "one_column_of_groups": ([16, 2], [8, 3, 3], [2, 2], [1, 1], [1, 1], 2),

@@ -27,6 +27,7 @@ BLOCK = 4  # channels
 _IMAGE = 4  # axes
 _VOLUME = 3  # axes of space
 _FEW_ROWS = 4  # right with as many
+_BLOCKS = (32, 64)  # outputs and inputs, of weights
 _TILE = 16  # channels of a group, inputs and outputs, which no kernel of AMX before brgemm has
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
 
@@ -76,18 +77,18 @@ def leave_amx(convolution: Node) -> Node | None:
     """What kernels of AMX compute wrongly, by kernels without; with the plugin's own LPT, too.
 
     They read other rows where one column is left of several by a stride, lose a zero point of groups, and over three axes
-    they read beside data that is shorter than its window.
+    they read beside data that is shorter than its window. Of one group over one axis some throw (`lacks_reorder`).
     """
     weights, attributes = shape_of(convolution.input_value(1)), convolution.get_attributes()
     if weights is None or is_depthwise(convolution) or kernels_of(convolution):
         return None
     axes = len(attributes["strides"])
-    in_groups = len(weights) > axes + 2 and weights[0] != 1
+    in_groups = len(weights) > axes + 2
     windows = zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True)
     is_volume = axes == _VOLUME and is_padded(convolution)
     if (
         leaves_one_column(convolution)
-        or (in_groups and has_zero_point(convolution))
+        or (in_groups and (lacks_reorder(convolution) if weights[0] == 1 else has_zero_point(convolution)))
         or (is_volume and any(_is_shorter(*window) for window in windows))
     ):
         return with_kernels(convolution, WITHOUT_AMX)
@@ -97,6 +98,15 @@ def leave_amx(convolution: Node) -> Node | None:
 def has_zero_point(convolution: Node) -> bool:
     """Whether its data has."""
     return convolution.input_value(0).get_node().get_type_name() == "Subtract"
+
+
+def lacks_reorder(layer: Node) -> bool:
+    """Whether no Reorder gives a kernel of AMX the weights of one group over one axis, of data with a zero point, in blocks."""
+    weights = shape_of(layer.input_value(1))
+    if weights is None or len(layer.get_attributes()["strides"]) > 1 or not has_zero_point(layer):
+        return False
+    sizes = zip(weights[-3:-1], _BLOCKS, strict=True)
+    return all(size is not None and size > block and size % block for size, block in sizes)
 
 
 def leave_amx_before_channels(convolution: Node) -> Node | None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, follows_constant, is_widened, repeats_data
-from ovlpt.device.lowering.kernels import BLOCK, is_padded, is_pointwise
+from ovlpt.device.lowering.kernels import BLOCK, is_padded, is_pointwise, lacks_reorder
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
@@ -15,7 +15,7 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import is_for_recurrent_layer
-from ovlpt.graph.relaxed import is_relaxed, kernels_of, relaxed, relaxed_like
+from ovlpt.graph.relaxed import WITHOUT_AMX, is_relaxed, kernels_of, relaxed, relaxed_like
 from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
@@ -468,7 +468,7 @@ def keep_stride(convolution: Node) -> Node | None:
     taps = reshaped(weights, (1, *shape_of(weights))).output(0)
     inputs, output = [convolution.input_value(0), taps], convolution.output(0)
     if is_relaxed(convolution):
-        kernels = kernels_of(convolution)
+        kernels = kernels_of(convolution) or (WITHOUT_AMX if lacks_reorder(convolution) else "")
         grouped = relaxed("GroupConvolution", inputs, precision_of(output), attributes, kernels=kernels)
     else:
         grouped = NodeFactory("opset1").create("GroupConvolution", inputs, attributes)
