@@ -323,6 +323,20 @@ def test_what_is_by_channel_after_groups_of_few_channels(core, by_form, after, l
         assert_close([found], [expected], level=0.06 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_factor_after_an_activation_of_groups_of_few_channels(by_form, form):
+    """As above: off by up to 80 % of the largest."""
+    x, random = parameter([-1, 8, 9, 9]), np.random.default_rng(0)
+    stored = opset1.convert(const(random.integers(-63, 64, (2, 10, 4, 3, 3)), "i8"), "f32")
+    weights = opset1.multiply(stored, const(np.float32(1 / 127)))
+    layer = opset1.group_convolution(quantized(x, -1, 1.55), weights, [1, 1], [1, 1], [1, 1], [1, 1])
+    shift, factor = (const(np.linspace(*ends, 20).reshape(1, 20, 1, 1)) for ends in ((-1, 1), (0.5, 2)))
+    net = model(opset1.multiply(opset1.clamp(opset1.add(layer, shift), 0, 6), factor), x)
+    values = [random.uniform(-1, 1.5, (2, 8, 9, 9)).astype(np.float32)]
+    expected = by_form(net, values)
+    assert_close([by_form(net, values, form)], [expected], level=0.02 * np.abs(expected).max(), share=1)
+
+
 def test_a_window_over_data_of_an_open_rank(core, infer):
     """The native library leaves such a layer in float, but relaxed: the lowering asked the width of data without a rank."""
     x, weights = (
@@ -347,8 +361,8 @@ def test_channels_after_a_pointwise_layer_with_a_zero_point(by_form, sizes, afte
     """With AMX an older kernel read beside them, where height or width is open, and the process ended."""
     batch, *space = sizes
     x, random = parameter([batch, 8, -1, -1]), np.random.default_rng(0)
-    ends = [const(end * np.linspace(1, 2, 16).reshape(16, 1, 1, 1)) for end in (-1, 1, -1, 1)]
-    weights = opset1.fake_quantize(const(random.uniform(-1, 1, (16, 8, 1, 1))), *ends, 255)
+    stored = opset1.convert(const(random.integers(-63, 64, (16, 8, 1, 1)), "i8"), "f32")
+    weights = opset1.multiply(stored, const(np.linspace(0.01, 0.02, 16).reshape(16, 1, 1, 1)))
     layer = opset1.convolution(quantized(x, -2, 0.55), weights, [1, 1], [0, 0], [0, 0], [1, 1])
     if after == "slopes":
         layer = opset1.prelu(layer, const(np.linspace(-0.2, 0.5, 16)))

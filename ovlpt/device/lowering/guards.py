@@ -69,7 +69,8 @@ def _part_by_channel(layer: Node, but: Collection[str] = ()) -> Node | None:
 
 
 def part_from_gemm(layer: Node) -> Node | None:
-    """Slopes by channel, or an interval by channel of floats, after groups whose channels are not in fours.
+    """What is by channel after an activation, slopes, or an interval by channel of floats, after groups whose channels are not
+    in fours.
 
     With AMX the plugin has such post-operations of int8 layers only in older kernels. Gemm, which runs these groups there,
     and with a zero point on CPUs without AVX-512 and VNNI, reads them from elsewhere, with the plugin's own LPT, too: wrong
@@ -77,7 +78,7 @@ def part_from_gemm(layer: Node) -> Node | None:
     """
     if not is_int8_layer(layer) or is_depthwise(layer) or not falls_back_to_gemm(layer):
         return None
-    last = first_after_affine(layer, but=POST_OPERATIONS - {"FakeQuantize", "PRelu"})
+    last = first_after_affine(layer)
     if last is None or is_low(precision_of(merged_target(last).get_node().output(0))):
         return None
     block_fusion(last)
