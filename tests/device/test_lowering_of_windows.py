@@ -404,6 +404,26 @@ def test_blocks_of_weights_over_one_axis_beside_a_zero_point(by_form, case, form
     assert_close([by_form(net, values, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.parametrize("after", ["interval", "factor"])
+def test_several_outputs_of_each_channel_over_three_axes_beside_a_zero_point(core, by_form, after, kernel, form):
+    """They run in float, and in bf16 there is no kernel without AMX, which they were asked to leave: inference threw."""
+    x, random = parameter([-1, 16, 5, 6, 7]), np.random.default_rng(0)
+    weights = int8_weights([16, 2, 1, kernel, kernel, kernel])
+    window = [1] * 3, [kernel // 2] * 3, [kernel // 2] * 3, [1] * 3
+    layer = opset1.group_convolution(quantized(x, -0.7, 1.85), weights, *window)
+    by_channel = const(np.linspace(0.5, 2, 32).reshape(1, 32, 1, 1, 1))
+    if after == "factor":
+        layer = opset1.multiply(opset1.sigmoid(layer), by_channel)
+    net = model(quantized(opset1.multiply(layer, by_channel), -2, 3.1), x)
+    values = [random.uniform(-0.7, 1.8, (1, 16, 5, 6, 7)).astype(np.float32)]
+    expected = by_form(net, values)
+    for precision in float_types(core):
+        found = by_form(net, values, form, INFERENCE_PRECISION_HINT=precision)
+        assert_close([found], [expected], level=0.05, share=1)
+
+
 SHORT = {  # sizes, kernel with what it reads of a group, strides, dilations, padding, groups
     "one_column": ([16, 2], [16, 3, 3], [2, 2], [1, 1], [1, 1], 1),
     "one_column_of_groups": ([16, 2], [8, 3, 3], [2, 2], [1, 1], [1, 1], 2),

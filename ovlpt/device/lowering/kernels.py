@@ -22,6 +22,7 @@ from ovlpt.graph.relaxed import OLDER, WITHOUT_AMX, is_relaxed, kernels_of, rela
 from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1, opset8
+from ovlpt.precisions import is_low
 
 BLOCK = 4  # channels
 _IMAGE = 4  # axes
@@ -77,7 +78,8 @@ def leave_amx(convolution: Node) -> Node | None:
     """What kernels of AMX compute wrongly, by kernels without; with the plugin's own LPT, too.
 
     They read other rows where one column is left of several by a stride, lose a zero point of groups, and over three axes
-    they read beside data that is shorter than its window. Of one group over one axis some throw (`lacks_reorder`).
+    they read beside data that is shorter than its window. Of one group over one axis some throw (`lacks_reorder`). Of real
+    numbers only the first is wrong, and in bf16 some of three axes have no kernel without AMX.
     """
     weights, attributes = shape_of(convolution.input_value(1)), convolution.get_attributes()
     if weights is None or is_depthwise(convolution) or kernels_of(convolution):
@@ -86,18 +88,22 @@ def leave_amx(convolution: Node) -> Node | None:
     in_groups = len(weights) > axes + 2
     windows = zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True)
     is_volume = axes == _VOLUME and is_padded(convolution)
-    if (
-        leaves_one_column(convolution)
-        or (in_groups and (lacks_reorder(convolution) if weights[0] == 1 else has_zero_point(convolution)))
+    is_wrong = _reads_integers(convolution) and (
+        (in_groups and (lacks_reorder(convolution) if weights[0] == 1 else has_zero_point(convolution)))
         or (is_volume and any(_is_shorter(*window) for window in windows))
-    ):
-        return with_kernels(convolution, WITHOUT_AMX)
-    return None
+    )
+    return with_kernels(convolution, WITHOUT_AMX) if is_wrong or leaves_one_column(convolution) else None
 
 
 def has_zero_point(convolution: Node) -> bool:
     """Whether its data has."""
     return convolution.input_value(0).get_node().get_type_name() == "Subtract"
+
+
+def _reads_integers(convolution: Node) -> bool:
+    """Whether its data, less a zero point, is of integers, and no Convert stands before."""
+    data = convolution.input_value(0)
+    return is_low(precision_of(data.get_node().input_value(0) if has_zero_point(convolution) else data))
 
 
 def lacks_reorder(layer: Node) -> bool:
@@ -117,6 +123,8 @@ def leave_amx_before_channels(convolution: Node) -> Node | None:
     LPT, too: with few channels the process ends. With groups it throws in inference.
     """
     if kernels_of(convolution) or not may_be_open(convolution.output(0)) or is_depthwise(convolution):
+        return None
+    if not _reads_integers(convolution):
         return None
     weights = shape_of(convolution.input_value(1)) if convolution.get_type_name() == "GroupConvolution" else None
     has_few = weights is not None and any(size is not None and size < _TILE for size in weights[1:3])
