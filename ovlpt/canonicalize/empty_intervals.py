@@ -28,7 +28,7 @@ class EmptyIntervals(LayerTransformation):
 
     def concerns(self, node: Node) -> bool:
         ends = [constant_above(value) for value in node.input_values()[1:]]
-        if any(end is None for end in ends) or (empty := _empty(*ends)) is None or is_constant_path(node):
+        if any(end is None for end in ends) or is_constant_path(node) or not (empty := _empty(*ends)).any():
             return False
         if is_for_recurrent_layer(node):
             return False  # its other states need a grid, of which this one tells nothing
@@ -45,7 +45,7 @@ class EmptyIntervals(LayerTransformation):
             source = opset1.clamp(data, number, number)
             if not data.get_partial_shape().is_dynamic:
                 source = constant(np.full(data.get_shape(), number, np.float32), real)
-            ends = [np.float32(min(number, 0)), np.float32(max(number, 0) or number == 0)] * 2
+            ends = [np.float32(min(number, 0)), np.float32(max(number, 0) if number else 1)] * 2  # 0 needs a width
         else:
             source = opset1.multiply(data, constant(np.where(empty, 0, 1).astype(np.float32), real))
             live = np.unravel_index(np.argmin(empty), empty.shape)
@@ -57,8 +57,6 @@ class EmptyIntervals(LayerTransformation):
             node.input(port).replace_source_output(constant(np.asarray(end, np.float32), real).output(0))
 
 
-def _empty(*ends: np.ndarray) -> np.ndarray | None:
-    """Where the intervals of data and of what is given have no width; None where nowhere."""
-    low, high, *output = ends
-    empty = np.asarray((low == high) & (output[0] == output[1]))
-    return empty if empty.any() else None
+def _empty(low: np.ndarray, high: np.ndarray, given_low: np.ndarray, given_high: np.ndarray) -> np.ndarray:
+    """Where the intervals of data and of what is given have no width."""
+    return np.asarray((low == high) & (given_low == given_high))

@@ -67,8 +67,8 @@ def has_vnni_of_512_bits() -> bool:
 
 @functools.cache
 def runs_few_channels_by_gemm() -> bool:
-    """Whether gemm runs int8 groups whose channels are not in fours before slopes or intervals by channel: with AMX, and without
-    AVX-512 and VNNI.
+    """Whether gemm runs int8 groups whose channels are not in fours before what is by channel: with AMX, and without AVX-512 and
+    VNNI.
     """
     return takes_signed_activations() or not has_vnni_of_512_bits()
 

@@ -10,18 +10,10 @@ import ovlpt
 from ovlpt.device.compile import float_types
 from ovlpt.openvino_api import RELEASE, opset1
 from tests.canonicalize.test_four_bit_integers import KINDS, check
+from tests.lowered import FORMS, compiled_in
 from tests.networks import const, int8_weights, model, parameter, quantized
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*compressed weights only")
-
-
-def compile_model(net, hints, core, folder):
-    return ovlpt.compile_model(net, "CPU", hints, core=core)
-
-
-def saved(net, hints, core, folder):
-    ovlpt.save_model(ovlpt.transform(net, core=core), folder / "net.xml")
-    return core.compile_model(folder / "net.xml", "CPU", hints)
 
 
 @pytest.mark.parametrize("kind", ["u4", "i4"])
@@ -86,10 +78,10 @@ def test_other_types_of_few_bits(core, kind):
     check(core, model(opset1.matmul(x, factor, False, True), x), data, data @ values.T)
 
 
-@pytest.mark.parametrize("how", [compile_model, saved], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", ["i8", "u4"])
 @pytest.mark.parametrize("is_quantized", [True, False])
-def test_inputs_that_fill_no_whole_tiles(core, kind, is_quantized, how, tmp_path):
+def test_inputs_that_fill_no_whole_tiles(core, kind, is_quantized, form, tmp_path):
     """With AMX and several streams, in bf16: most compilations read other memory for the rest, stock's as well."""
     random, x = np.random.default_rng(3), parameter([-1, 36])
     stored, scale = random.integers(*KINDS.get(kind, (-127, 128)), (16, 36)), random.uniform(0.01, 0.02, (16, 1))
@@ -102,7 +94,7 @@ def test_inputs_that_fill_no_whole_tiles(core, kind, is_quantized, how, tmp_path
     for precision in float_types(core):
         hints = {"INFERENCE_PRECISION_HINT": precision, "NUM_STREAMS": "2"}
         for _ in range(8):
-            compiled = how(model(outputs, x), hints, core, tmp_path)
+            compiled = compiled_in(form, model(outputs, x), core, tmp_path, **hints)
             found = [compiled(data)[0] for _ in range(2)][-1]
             assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
 

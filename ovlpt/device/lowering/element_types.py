@@ -160,10 +160,8 @@ def scale_in_f32(multiply: Node) -> Node | None:
     """
     if _would_meet_interval(multiply) or would_be_dropped(multiply):
         return convert_data(multiply, opset1.multiply)
-    follows = (
-        follows_constant(multiply.input_value(0), AFFINE)
-        or multiply.input_value(0).get_node().get_type_name() == "MatMul"
-    )
+    data = multiply.input_value(0)
+    follows = follows_constant(data, AFFINE) or data.get_node().get_type_name() == "MatMul"
     if _readers(multiply) <= _NO_FUSION and not follows:
         return None
     if precision_of(multiply.input_value(0)) in REAL:
@@ -191,10 +189,10 @@ def _is_by_row_at_most(multiply: Node, factor: np.ndarray) -> bool:
 def _scales_image(multiply: Node, factor: np.ndarray) -> bool:
     """Whether it reads an input of four axes or more, as an image in NHWC, with a factor along the last alone."""
     rank = multiply.get_output_partial_shape(0).rank
-    is_input = multiply.input_value(0).get_node().get_type_name() == "Parameter"
-    return (
-        is_input and rank.is_static and (last := rank.get_length() - 1) > 2 and varies_along(factor, last + 1, (last,))
-    )
+    if rank.is_dynamic or multiply.input_value(0).get_node().get_type_name() != "Parameter":
+        return False
+    axes = rank.get_length()
+    return axes > 3 and varies_along(factor, axes, (axes - 1,))
 
 
 def repeats_data(node: Node) -> bool:

@@ -95,7 +95,7 @@ def fold_misread_weights(layer: Node) -> Node | None:
     """
     weights = layer.input_value(1)
     if layer.get_type_name() == "MatMul":
-        stored = _stored(weights, -1 if layer.get_attributes()["transpose_b"] else -2)
+        stored = _stored_by_product(layer)
         if stored is None or not stored.is_misread:
             return None
         if stored.kind in _IN_BYTES and not replace(stored, kind=_IN_BYTES[stored.kind]).is_misread:
@@ -118,9 +118,7 @@ def fold_weights_beside_tiles(product: Node) -> Node | None:
     """The same of weights that fill no whole tiles of AMX, beside data of open sizes in bf16: with several streams the kernel for
     compressed weights reads what lies in memory for the rest, in most compilations, in networks of floats, too.
     """
-    if not may_be_open(product.output(0)):
-        return None
-    stored = _stored(product.input_value(1), -1 if product.get_attributes()["transpose_b"] else -2)
+    stored = _stored_by_product(product) if may_be_open(product.output(0)) else None
     return _fold(product, _is_stored, (1,)) if stored is not None and stored.inputs % _AT_ONCE else None
 
 
@@ -152,6 +150,11 @@ def _stored(weights: Output, axis: int) -> _Stored | None:
     if not isinstance(node, Constant) or len(shape) < 2 or kind not in (*INT8, *COMPRESSED):
         return None
     return _Stored(kind, shape[axis], block)
+
+
+def _stored_by_product(product: Node) -> _Stored | None:
+    """The weights of a MatMul."""
+    return _stored(product.input_value(1), -1 if product.get_attributes()["transpose_b"] else -2)
 
 
 def _store_in_bytes(target: Any) -> None:

@@ -523,7 +523,7 @@ RULES = (
     ),
     _rule(
         guards.part_from_gemm, "GroupConvolution", _CPU,
-        "but for AVX-512 with VNNI, gemm would read slopes or an interval by channel from elsewhere: wrong numbers; so with AMX",
+        "but for AVX-512 with VNNI, gemm would read what is by channel after an activation from elsewhere: wrong numbers; so with AMX",
         phase=Phase.ALL, here=this_cpu.runs_few_channels_by_gemm,
     ),
     _rule(

@@ -443,7 +443,7 @@ def _has_groups_with_zero_point(node: Node) -> bool:
     if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
         return False
     groups, outputs, inputs = node.get_input_shape(1)[:3]
-    return groups > 1 and outputs * inputs > 1 and node.input_value(0).get_node().get_type_name() == "Subtract"
+    return groups > 1 and outputs * inputs > 1 and has_zero_point(node)
 
 
 def _may_be_scaled_in_gemm(node: Node) -> bool:
