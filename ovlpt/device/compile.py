@@ -20,10 +20,11 @@ from ovlpt.device.loading import check_intervals, label_of, quantization_by, rea
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.lowering.floats import part_floats
-from ovlpt.device.lowering.folding import fold_misread_weights, fold_weights_beside_tiles
+from ovlpt.device.lowering.folding import fold_misread_weights, fold_weights_beside_blocks
 from ovlpt.device.lowering.guards import part_from_row
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF, STATIC
+from ovlpt.device.this_cpu import misreads_compressed_weights
 from ovlpt.errors import InputError, warn
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import numbers_read_once
@@ -209,9 +210,11 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
             fold_misread_weights(node)
         if on_cpu:
             part_floats(node)
-            if node.get_type_name() == "MatMul" and takes_signed_activations():
-                part_from_row(node)
-                fold_weights_beside_tiles(node)
+            if node.get_type_name() == "MatMul":
+                if takes_signed_activations():
+                    part_from_row(node)
+                if misreads_compressed_weights():
+                    fold_weights_beside_blocks(node)
     if may_be_half and on_cpu:
         keep_integer_sums(model)
 

@@ -10,7 +10,7 @@ from ovlpt.device.execution_types import execution_types
 from ovlpt.device.properties import UNCACHED, simulation
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.openvino_api import Core, Model, Type, opset1
+from ovlpt.openvino_api import RELEASE, Core, Model, Type, opset1
 from ovlpt.plugin_config.this_cpu import takes_signed_activations, unlimited_flags
 
 
@@ -71,6 +71,13 @@ def runs_few_channels_by_gemm() -> bool:
     VNNI.
     """
     return takes_signed_activations() or not has_vnni_of_512_bits()
+
+
+def misreads_compressed_weights() -> bool:
+    """Whether kernels for compressed weights are wrong where inputs fill no whole blocks: with AMX, and before OpenVINO 2026.1
+    with VNNI of any kind.
+    """
+    return RELEASE < (2026, 1) or takes_signed_activations()
 
 
 @functools.cache

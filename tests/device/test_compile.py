@@ -142,13 +142,13 @@ def test_settings_have_one_name_everywhere(core):
 
 
 def test_compressed_weights_pass_unchanged_with_a_sentence(core):
-    x = parameter([1, 32])
-    net = model(opset1.matmul(x, int8_weights([16, 32]), False, True), x)
+    x = parameter([1, 64])
+    net = model(opset1.matmul(x, int8_weights([16, 64]), False, True), x)
     with pytest.warns(UserWarning, match="compressed weights only"):
         transformed = ovlpt.transform(net, core=core)
     assert to_text(transformed) == to_text(net)
     with pytest.warns(UserWarning, match="compressed weights only"):
-        assert ovlpt.compile_model(net, core=core)([np.ones((1, 32), np.float32)])
+        assert ovlpt.compile_model(net, core=core)([np.ones((1, 64), np.float32)])
 
 
 def test_what_scales_a_reduction_in_a_model_that_passes_unchanged(core):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
-from ovlpt.graph.shapes import may_be_open, shape_of
+from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, Type, opset1
@@ -17,7 +17,7 @@ from ovlpt.operations.families import BRING_DATA, REARRANGES
 from ovlpt.precisions import COMPRESSED, INT8
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
-_AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block, and in bf16 those of an input of a tile
+_AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block, and inputs that it multiplies
 _IN_BYTES = {"i4": "i8", **dict.fromkeys(("u1", "u2", "u3", "u4", "u6"), "u8")}
 _DEQUANTIZES = dict.fromkeys((*REARRANGES, "Convert"), (0,)) | dict.fromkeys(("Multiply", "Subtract"), (0, 1))  # inputs
 _COMMUTES = frozenset(("Add", "Multiply", "SquaredDifference"))
@@ -114,12 +114,15 @@ def fold_misread_weights(layer: Node) -> Node | None:
     return fold_float_weights(layer) if is_misread else None
 
 
-def fold_weights_beside_tiles(product: Node) -> Node | None:
-    """The same of weights that fill no whole tiles of AMX, beside data of open sizes in bf16: with several streams the kernel for
-    compressed weights reads what lies in memory for the rest, in most compilations, in networks of floats, too.
+def fold_weights_beside_blocks(product: Node) -> Node | None:
+    """The same of weights whose inputs fill no whole blocks of 32, in networks of floats, too: with AMX, in bf16, with several
+    streams, the kernel for compressed weights reads what lies in memory for the rest, in one compilation of three to thirty. Of
+    a single block it does so, too, where there are few outputs. Before OpenVINO 2026.1 what quantizes data dynamically scales
+    the rest wrongly, or throws.
     """
-    stored = _stored_by_product(product) if may_be_open(product.output(0)) else None
-    return _fold(product, _is_stored, (1,)) if stored is not None and stored.inputs % _AT_ONCE else None
+    stored = _stored_by_product(product)
+    fills_blocks = stored is None or (stored.inputs > _AT_ONCE and not stored.inputs % _AT_ONCE)
+    return None if fills_blocks else _fold(product, _is_stored, (1,))
 
 
 @dataclass(frozen=True)

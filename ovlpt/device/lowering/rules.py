@@ -408,9 +408,9 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
-        folding.fold_weights_beside_tiles, "MatMul", _CPU,
-        "with several streams the kernel of AMX for compressed weights would read other memory in bf16: wrong numbers",
-        phase=Phase.ALL, here=takes_signed_activations,
+        folding.fold_weights_beside_blocks, "MatMul", _CPU,
+        "the kernel for compressed weights would read other memory for inputs that fill no blocks, with AMX, or scale them wrongly",
+        phase=Phase.ALL, here=this_cpu.misreads_compressed_weights,
     ),
     _rule(
         folding.fold_misread_weights, "Convolution", _GPU,
