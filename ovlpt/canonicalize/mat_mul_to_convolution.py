@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ovlpt.attributes import ZeroPointAfter
@@ -12,7 +10,7 @@ from ovlpt.graph.consumers import is_output, readers_of, targets_of
 from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
+from ovlpt.graph.shapes import may_be_open, order_of, reshaped, shape_of
 from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
 from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
@@ -234,10 +232,10 @@ def _last(rank: int) -> list[int]:
 
 def _channels_first(value: Output, rank: int) -> Output:
     """The transposed value; an inverse Transpose above it, or an equal one for another reader, is reused."""
-    if _is_transpose(value.get_node(), _last(rank)):
+    if order_of(value.get_node()) == _last(rank):
         return value.get_node().input_value(0)
     for target in targets_of(value):
-        if _is_transpose(target.get_node(), _first(rank)):
+        if order_of(target.get_node()) == _first(rank):
             return target.get_node().output(0)
     order = constant(np.array(_first(rank)), "i64")
     return _named(opset1.transpose(value, order), f"{value.get_node().get_friendly_name()}/ChannelsFirst")
@@ -247,7 +245,7 @@ def _skip_transposes(old: Output, value: Output, rank: int) -> None:
     """Let what reads ``old`` with the channels first read ``value``, which has them there."""
     for target in targets_of(old):
         node = target.get_node()
-        if _is_transpose(node, _first(rank)) and not is_output(node.output(0)):
+        if order_of(node) == _first(rank) and not is_output(node.output(0)):
             replace_output(node.output(0), value)
 
 
@@ -259,7 +257,7 @@ def _reshape_channels_last(old: Output, rank: int) -> None:
     if None in shape[1:]:
         return
     for target in targets_of(old):
-        if not _is_transpose(target.get_node(), _first(rank)):
+        if order_of(target.get_node()) != _first(rank):
             continue
         for reader in targets_of(target.get_node().output(0)):
             node, split = reader.get_node(), shape_of(reader.get_node().output(0)) or ()
@@ -270,12 +268,6 @@ def _reshape_channels_last(old: Output, rank: int) -> None:
             moved = opset1.transpose(apart, constant(np.array(_first(len(split))), "i64"))
             moved.set_friendly_name(node.get_friendly_name())
             replace_output(node.output(0), moved.output(0))
-
-
-def _is_transpose(node: Node, order: Sequence[int]) -> bool:
-    if node.get_type_name() != "Transpose" or not isinstance(node.input_value(1).get_node(), Constant):
-        return False
-    return node.input_value(1).get_node().data.reshape(-1).tolist() == list(order)
 
 
 def _follower(value: Output, rank: int) -> Node | None:

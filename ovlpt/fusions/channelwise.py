@@ -10,7 +10,8 @@ import numpy as np
 from ovlpt.fusions.evaluation import evaluate, is_constant
 from ovlpt.fusions.fusion import is_shared
 from ovlpt.graph.constants import constant, precision_of
-from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.graph.shapes import order_of
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.trace import reject_unless
 
@@ -122,14 +123,6 @@ def affine_of(node: Node, axis: int) -> Affine:
 def rank_of(value: Output) -> int | None:
     rank = value.get_partial_shape().rank
     return rank.get_length() if rank.is_static else None
-
-
-def order_of(node: Node) -> list[int] | None:
-    """The order of a Transpose, None where it is not a Constant."""
-    source = node.input_value(1).get_node()
-    if not isinstance(source, Constant):
-        return None
-    return [int(axis) for axis in source.data] or list(range(rank_of(node.output(0)) or 0))[::-1]
 
 
 @dataclass(frozen=True)

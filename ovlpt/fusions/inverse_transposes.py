@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ovlpt.fusions.channelwise import order_of
 from ovlpt.fusions.fusion import Fusion, take_over
 from ovlpt.graph.consumers import is_output
+from ovlpt.graph.shapes import order_of
 from ovlpt.openvino_api import Node
 from ovlpt.trace import reject_unless
 

@@ -15,13 +15,13 @@ from ovlpt.fusions.channelwise import (
     constant_port,
     data_of,
     on_axis,
-    order_of,
     rank_of,
 )
 from ovlpt.fusions.evaluation import evaluate, is_constant
 from ovlpt.fusions.fusion import Fusion, is_shared, take_over
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import order_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations.families import CONVOLUTIONS, SLICES, SPLITS
 from ovlpt.trace import reject, reject_unless
@@ -182,7 +182,7 @@ def _branch(value: Output) -> Branch | None:
 
 
 def _is_transpose(node: Node) -> bool:
-    return node.get_type_name() == "Transpose" and order_of(node) is not None
+    return order_of(node) is not None
 
 
 def _piece(value: Output) -> Piece | None:

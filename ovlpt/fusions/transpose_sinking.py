@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.fusions.channelwise import order_of, rank_of
+from ovlpt.fusions.channelwise import rank_of
 from ovlpt.fusions.evaluation import is_constant
 from ovlpt.fusions.fusion import Fusion
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.shapes import order_of
 from ovlpt.layer_transformation import move_tensor_names
 from ovlpt.openvino_api import Node, Output, opset1
 

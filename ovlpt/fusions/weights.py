@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.fusions.channelwise import order_of, rank_of
+from ovlpt.fusions.channelwise import rank_of
 from ovlpt.fusions.evaluation import is_constant
 from ovlpt.graph.constants import constant, is_real, precision_of, values_of
+from ovlpt.graph.shapes import order_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.trace import reject, reject_unless

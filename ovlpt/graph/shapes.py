@@ -34,6 +34,14 @@ def may_be_open(output: Output) -> bool:
     return None in (shape_of(output) or (None,))
 
 
+def order_of(node: Node) -> list[int] | None:
+    """The order of a Transpose; None where it is no Constant, and of other operations."""
+    source = node.input_value(1).get_node() if node.get_type_name() == "Transpose" else None
+    if not isinstance(source, Constant):
+        return None
+    return source.data.reshape(-1).tolist() or list(range(len(shape_of(node.output(0)) or ())))[::-1]
+
+
 def reshaped(output: Output, shape: Shape) -> Node:
     """A Reshape to ``shape``, or the constant that it gives. Of its dynamic dimensions all but the last are those of the data
     at the same places.

@@ -8,6 +8,7 @@ from ovlpt.graph.constants import constant, is_constant_path, same_operation, va
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import order_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations.families import RESHAPES
@@ -31,12 +32,12 @@ def interpolated_in_nchw(node: Node) -> Node | None:
         return None
     direct = [reader for reader in readers if reader.get_type_name() == "Transpose"]
     backs = direct + [reader for quantize in quantizes for reader in readers_of(quantize)]
-    if len(quantizes) + len(direct) < len(readers) or any(_order(each) != _TO_CHANNELS_FIRST for each in backs):
+    if len(quantizes) + len(direct) < len(readers) or any(order_of(each) != _TO_CHANNELS_FIRST for each in backs):
         return None
     axes = node.input_value(3).get_node()
     if not isinstance(axes, Constant) or not set(values_of(axes).tolist()) <= {1, 2}:
         return None
-    if _order(before) == _TO_CHANNELS_LAST:
+    if order_of(before) == _TO_CHANNELS_LAST:
         data = before.input_value(0)
     else:
         data = opset1.transpose(node.input_value(0), constant(np.array(_TO_CHANNELS_FIRST), "i64")).output(0)
@@ -58,7 +59,7 @@ def quantized_before_transpose(node: Node) -> Node | None:
     Plugins do so twice, MOC transformations once: before a scale between the two has gone into the interval.
     """
     transpose = node.input_value(0).get_node()
-    if _order(transpose) != _TO_CHANNELS_FIRST or len(readers_of(transpose)) > 1 or is_constant_path(transpose):
+    if order_of(transpose) != _TO_CHANNELS_FIRST or len(readers_of(transpose)) > 1 or is_constant_path(transpose):
         return None
     if not _quantizes_by_tensor(node):
         return None
@@ -78,7 +79,7 @@ def transposed_alone(node: Node) -> Node | None:
     network of floats, too.
     """
     transpose = node.input_value(0).get_node()
-    if (order := _order(transpose)) is None or transpose.input_value(0).get_node().get_type_name() not in RESHAPES:
+    if (order := order_of(transpose)) is None or transpose.input_value(0).get_node().get_type_name() not in RESHAPES:
         return None
     data = transpose.input_value(0).get_node().input_value(0)
     before, between, after = (_sizes(each) for each in (data, transpose.input_value(0), node.output(0)))
@@ -110,9 +111,3 @@ def _is(one: Node, other: Node) -> bool:
 def _quantizes_by_tensor(node: Node) -> bool:
     details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
     return details is not None and all(end.size == 1 for end in details.intervals)
-
-
-def _order(node: Node) -> list[int] | None:
-    """The order of a Transpose."""
-    order = node.input_value(1).get_node() if node.get_type_name() == "Transpose" else None
-    return values_of(order).tolist() if isinstance(order, Constant) else None

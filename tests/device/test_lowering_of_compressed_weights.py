@@ -10,6 +10,7 @@ import ovlpt
 from ovlpt.device.compile import float_types
 from ovlpt.openvino_api import RELEASE, opset1
 from tests.canonicalize.test_four_bit_integers import KINDS, check
+from tests.conftest import EXACT
 from tests.lowered import FORMS, compiled_in
 from tests.networks import const, int8_weights, model, parameter, quantized
 
@@ -100,6 +101,65 @@ def test_inputs_that_fill_no_whole_blocks(core, kind, rows, inputs, is_quantized
             compiled = compiled_in(form, model(outputs, x), core, tmp_path, **hints)
             found = [compiled(data)[0] for _ in range(2)][-1]
             assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+
+
+_MOVES = {
+    "channels first": lambda value: opset1.transpose(value, const([0, 3, 1, 2], "i64")),
+    "channels last": lambda value: opset1.transpose(value, const([0, 2, 3, 1], "i64")),
+    "turned": lambda value: opset1.transpose(value, const([0, 3, 2, 1], "i64")),
+    "apart": lambda value: opset1.relu(opset1.transpose(value, const([0, 3, 1, 2], "i64"))),
+    "each pixel": lambda value: opset1.reshape(value, const([-1, 64, 1, 1], "i64"), False),
+    "flat": lambda value: opset1.reshape(value, const([0, 16, -1], "i64"), True),
+    "": lambda value: value,
+}
+
+
+@pytest.mark.parametrize("before", ["channels first", "turned", "apart", "each pixel"])
+@pytest.mark.parametrize("after", ["channels last", "turned", "flat", ""])
+@pytest.mark.parametrize("rows", [4, -1])
+def test_pointwise_convolutions(core, before, after, rows):
+    """OpenVINO 2026 makes MatMuls of those beside a Transpose of any order and beside a Reshape: other numbers, or the process
+    ends. Of others it restores the weights in a layer of its own, and for several streams reads other numbers in most compilations.
+    """
+    random, x = np.random.default_rng(3), parameter([2, rows, 5, 64])
+    stored, scale = random.integers(-127, 128, (16, 64, 1, 1)), random.uniform(0.01, 0.02, (16, 1, 1, 1))
+
+    def network(weights):
+        layer = opset1.convolution(_MOVES[before](x), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+        layer = opset1.add(layer, const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1)))
+        return model(opset1.relu(_MOVES[after](layer)), x)
+
+    data = random.uniform(-1, 1, (2, 4, 5, 64)).astype(np.float32)
+    expected = core.compile_model(network(const(stored * scale)), "CPU", EXACT)(data)[0]
+    compressed = opset1.multiply(opset1.convert(opset1.constant(stored, Type.i8), "f32"), const(scale))
+    for _ in range(8):
+        compiled = ovlpt.compile_model(network(compressed), core=core, properties={**EXACT, "NUM_STREAMS": "2"})
+        found = [compiled(data)[0] for _ in range(2)][-1]
+        assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("case", ["one column", "weights first", "vector", "scales by rows", "turned data"])
+@pytest.mark.parametrize("kind", ["i8", "u4"])
+def test_products_that_the_plugin_restores_the_weights_of(core, case, kind):
+    """For several streams stock reads other numbers in most compilations."""
+    random, rows, columns = np.random.default_rng(3), 96, 1 if case == "one column" else 16
+    shapes = {"weights first": [rows, -1], "vector": [rows], "turned data": [-1, rows, 4]}
+    x = parameter(shapes.get(case, [-1, rows]))
+    stored = random.integers(*KINDS.get(kind, (-127, 128)), (columns, rows))
+    scale = random.uniform(0.01, 0.02, (1, rows) if case == "scales by rows" else (columns, 1))
+    weights = opset1.multiply(opset1.convert(opset1.constant(stored, getattr(Type, kind)), "f32"), const(scale))
+    data = random.uniform(-1, 1, [5 if size == -1 else size for size in shapes.get(case, [-1, rows])]).astype(
+        np.float32
+    )
+    turned = data.swapaxes(-1, -2) if case == "turned data" else data
+    if case == "weights first":
+        product, expected = opset1.matmul(weights, x, False, False), stored * scale @ data
+    else:
+        product, expected = opset1.matmul(x, weights, case == "turned data", True), turned @ (stored * scale).T
+    for _ in range(8):
+        compiled = ovlpt.compile_model(model(product, x), core=core, properties={**EXACT, "NUM_STREAMS": "2"})
+        found = [compiled(data)[0] for _ in range(2)][-1]
+        assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("inputs", [64, 96])

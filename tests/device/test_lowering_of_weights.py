@@ -188,14 +188,14 @@ def test_blocks_of_few_weights_of_a_float_product(core, how, transposed, precisi
     """The plugin keeps those of four and more compressed, and restored others; with several streams the layer read other
     numbers, once in ten times. With the plugin's own LPT, too.
     """
-    random, x = np.random.default_rng(0), parameter([2, 5, 16])
+    random, x = np.random.default_rng(0), parameter([2, 5, 64])
     low, high = {"u8": (64, 192), "i8": (-64, 64)}[precision]
-    blocks = [8, 16 // block, block] if transposed else [16 // block, block, 8]
-    scales = [8, 16 // block, 1] if transposed else [16 // block, 1, 8]
+    blocks = [8, 64 // block, block] if transposed else [64 // block, block, 8]
+    scales = [8, 64 // block, 1] if transposed else [64 // block, 1, 8]
     stored = opset1.convert(const(random.integers(low, high, blocks), precision), "f32")
     centred = opset1.subtract(stored, const((low + high) // 2))
     weights = opset1.multiply(centred, const(random.uniform(0.5, 1.5, scales) / (high - low)))
-    weights = opset1.reshape(weights, const([8, 16] if transposed else [16, 8], "i64"), False)
+    weights = opset1.reshape(weights, const([8, 64] if transposed else [64, 8], "i64"), False)
     product = opset1.matmul(x, weights, False, transposed)
     product.set_friendly_name("product")
     found = how(model([product, quantized(x, -1, 1.5)], x), core=core)
@@ -258,12 +258,12 @@ def four_bits(precision, shape, groups=1):
 
 
 def layer_of_4_bits(kind, precision, groups=1, quantizes=True):
-    x = parameter([-1, 16, 6, 6] if kind == "convolution" else [-1, 32])
+    x = parameter([-1, 16, 6, 6] if kind == "convolution" else [-1, 64])
     data = quantized(x, -1.28, 1.27) if quantizes else x
     if kind == "convolution":
         weights = four_bits(precision, [8, 16, 3, 3], groups)
         return model(opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
-    return model(opset1.matmul(data, four_bits(precision, [8, 32], groups), False, True), x)
+    return model(opset1.matmul(data, four_bits(precision, [8, 64], groups), False, True), x)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -288,7 +288,7 @@ def test_weights_of_4_bits_of_a_layer_in_float_stay_as_they_are(core, precision,
     net = layer_of_4_bits("matmul", precision, **case)
     if not case.get("quantizes", True):
         data = quantized(net.get_parameters()[0], 0, 1)  # else there is nothing to transform
-        net.add_results([opset1.result(convolution(opset1.reshape(data, const([-1, 32, 1, 1], "i64"), False), 32))])
+        net.add_results([opset1.result(convolution(opset1.reshape(data, const([-1, 64, 1, 1], "i64"), False), 64))])
     stored = [each for each in ovlpt.transform(net, core=core).get_ops() if each.get_type_name() == "Constant"]
     assert precision in [each.get_element_type().get_type_name() for each in stored]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ovlpt.device.lowering.links import only_reader
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import order_of, shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, Type, opset1
@@ -18,6 +19,7 @@ from ovlpt.precisions import COMPRESSED, INT8
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
 _AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block, and inputs that it multiplies
+_CHANNELS_FIRST, _CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]  # orders of Transposes
 _IN_BYTES = {"i4": "i8", **dict.fromkeys(("u1", "u2", "u3", "u4", "u6"), "u8")}
 _DEQUANTIZES = dict.fromkeys((*REARRANGES, "Convert"), (0,)) | dict.fromkeys(("Multiply", "Subtract"), (0, 1))  # inputs
 _COMMUTES = frozenset(("Add", "Multiply", "SquaredDifference"))
@@ -85,44 +87,56 @@ def fold_float_weights(layer: Node) -> Node | None:
     return _fold(layer, _is_stored)
 
 
+def fold_compressed_weights(layer: Node) -> Node | None:
+    """The same of what is stored in 8 bits or fewer: f16 the plugin restores rightly, in networks of floats."""
+    return _fold(layer, _is_compressed)
+
+
 def fold_misread_weights(layer: Node) -> Node | None:
     """The same of what the plugin's kernels for compressed weights read wrongly, in networks of floats, too.
 
-    Of a 1x1 convolution OpenVINO makes a MatMul beside a Transpose or Reshape: without strides and pads, and of a Split's first
-    output, or it throws. Of a MatMul the kernels take rows, or blocks with a scale each, for whole bytes, and blocks for
-    multiples of four bytes, or of 32 numbers of fewer than 8 bits: wrong numbers for few rows of data, or for more. Integers
-    that they read rightly in bytes are stored so.
+    Of a 1x1 convolution OpenVINO makes a MatMul beside a Transpose or Reshape, of whatever order, without strides and pads,
+    and of a Split's first output: wrong numbers, an error, or the end of the process. Of one that it leaves it restores the
+    weights in layers of their own, and reads others with several streams. Right is what lies between two Transposes.
+
+    Of a MatMul the kernels take rows, or blocks with a scale each, for whole bytes, and blocks for multiples of four bytes, or
+    of 32 numbers of fewer than 8 bits: wrong numbers for few rows of data, or for more. Integers that they read rightly in
+    bytes are stored so.
     """
-    weights = layer.input_value(1)
+    stored = _stored_by(layer)
+    is_misread = stored is not None and stored.is_misread
     if layer.get_type_name() == "MatMul":
-        stored = _stored_by_product(layer)
-        if stored is None or not stored.is_misread:
+        if not is_misread:
             return None
         if stored.kind in _IN_BYTES and not replace(stored, kind=_IN_BYTES[stored.kind]).is_misread:
             _store_in_bytes(layer.input(1))
             return layer
-        return _fold(layer, _is_stored, (1,))
-    attributes, shape = layer.get_attributes(), shape_of(weights)
-    if shape is None or set(shape[2:]) != {1}:
-        return None
-    source = layer.input_value(0).get_node()
-    if source.get_type_name() == "Transpose":
-        source = source.input_value(0).get_node()
-    stored = _stored(weights, 1 - len(shape))
+        return _fold(layer, _is_compressed, (1,))
+    is_pointwise = set((shape_of(layer.input_value(1)) or ())[2:]) == {1}
+    return fold_compressed_weights(layer) if is_pointwise and (is_misread or not _becomes_product(layer)) else None
+
+
+def _becomes_product(pointwise: Node) -> bool:
+    """Whether OpenVINO rightly makes a MatMul of a 1x1 convolution: between a Transpose from channels last and one to them."""
+    attributes, before = pointwise.get_attributes(), pointwise.input_value(0).get_node()
     moves = {*attributes["strides"]} != {1} or any(attributes["pads_begin"]) or any(attributes["pads_end"])
-    is_misread = moves or source.get_output_size() > 1 or (stored is not None and stored.is_misread)
-    return fold_float_weights(layer) if is_misread else None
+    after = only_reader(pointwise)
+    if after is not None and after.get_type_name() == "Add":
+        after = only_reader(after)
+    if moves or after is None or order_of(before) != _CHANNELS_FIRST or order_of(after) != _CHANNELS_LAST:
+        return False
+    return before.input_value(0).get_node().get_output_size() == 1
 
 
-def fold_weights_beside_blocks(product: Node) -> Node | None:
+def fold_weights_beside_blocks(layer: Node) -> Node | None:
     """The same of weights whose inputs fill no whole blocks of 32, in networks of floats, too: with AMX, in bf16, with several
     streams, the kernel for compressed weights reads what lies in memory for the rest, in one compilation of three to thirty. Of
     a single block it does so, too, where there are few outputs. Before OpenVINO 2026.1 what quantizes data dynamically scales
     the rest wrongly, or throws.
     """
-    stored = _stored_by_product(product)
+    stored = _stored_by(layer)
     fills_blocks = stored is None or (stored.inputs > _AT_ONCE and not stored.inputs % _AT_ONCE)
-    return None if fills_blocks else _fold(product, _is_stored, (1,))
+    return None if fills_blocks else _fold(layer, _is_compressed, (1,))
 
 
 @dataclass(frozen=True)
@@ -141,23 +155,20 @@ class _Stored:
         return not has_whole_bytes or bool(self.block and self.block > _AT_ONCE and self.block % _AT_ONCE)
 
 
-def _stored(weights: Output, axis: int) -> _Stored | None:
-    """``axis``: of the inputs. None for what is not stored in 8 bits or fewer."""
-    shape, node, block = shape_of(weights) or (), weights.get_node(), None
+def _stored_by(layer: Node) -> _Stored | None:
+    """The weights of a MatMul or a convolution. None for what is not stored in 8 bits or fewer."""
+    shape, node, block = shape_of(layer.input_value(1)) or (), layer.input_value(1).get_node(), None
+    if len(shape) < 2 or (kind := _compressed_in(node)) is None:
+        return None
+    axis = 1 - len(shape)
+    if layer.get_type_name() == "MatMul":
+        axis = -1 if layer.get_attributes()["transpose_b"] else -2
     while node.get_type_name() in _DEQUANTIZES:
         source = shape_of(node.input_value(0)) or ()
         if len(source) > len(shape):
             block = source[axis]
         node = node.input_value(0).get_node()
-    kind = precision_of(node.output(0))
-    if not isinstance(node, Constant) or len(shape) < 2 or kind not in (*INT8, *COMPRESSED):
-        return None
     return _Stored(kind, shape[axis], block)
-
-
-def _stored_by_product(product: Node) -> _Stored | None:
-    """The weights of a MatMul."""
-    return _stored(product.input_value(1), -1 if product.get_attributes()["transpose_b"] else -2)
 
 
 def _store_in_bytes(target: Any) -> None:
@@ -218,6 +229,18 @@ def _fold(layer: Node, is_meant: Callable[[Output], bool], ports: tuple[int, ...
 
 def _is_stored(value: Output) -> bool:
     return not _is_fake_quantized(value)
+
+
+def _is_compressed(value: Output) -> bool:
+    return _compressed_in(value.get_node()) is not None
+
+
+def _compressed_in(node: Node) -> str | None:
+    """The type of the 8 bits or fewer that weights are stored in."""
+    while node.get_type_name() in _DEQUANTIZES:
+        node = node.input_value(0).get_node()
+    kind = precision_of(node.output(0))
+    return kind if isinstance(node, Constant) and kind in (*INT8, *COMPRESSED) else None
 
 
 def _is_fake_quantized(value: Output) -> bool:
