@@ -20,7 +20,7 @@ from ovlpt.device.loading import check_intervals, label_of, quantization_by, rea
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.lowering.floats import part_floats
-from ovlpt.device.lowering.folding import fold_compressed_weights, fold_misread_weights, fold_weights_beside_blocks
+from ovlpt.device.lowering.folding import fold_misread_weights, fold_restored_weights, fold_weights_beside_blocks
 from ovlpt.device.lowering.guards import part_from_row
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF, STATIC
@@ -208,14 +208,14 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     for node in all_nodes(model):
         if node.get_type_name() in ("Convolution", "MatMul"):
             fold_misread_weights(node)
+            if on_cpu:
+                fold_restored_weights(node)
             if on_cpu and misreads_compressed_weights():
                 fold_weights_beside_blocks(node)
         if on_cpu:
             part_floats(node)
-            if node.get_type_name() == "MatMul":
-                fold_compressed_weights(node)
-                if takes_signed_activations():
-                    part_from_row(node)
+            if node.get_type_name() == "MatMul" and takes_signed_activations():
+                part_from_row(node)
     if may_be_half and on_cpu:
         keep_integer_sums(model)
 

@@ -467,7 +467,11 @@ def of_what_stock_takes(graph: Graph, hint: dict[str, object]) -> Graph:
 
 
 def reads_within(node: Node) -> bool:
-    """Whether a node of fixed sizes reads its data only; kernels do not look, and may end the process."""
+    """Whether a node of fixed sizes reads its data only; kernels do not look, and may end the process. Sizes that are known only
+    when it runs the plugin looks at.
+    """
+    if any(value.get_partial_shape().is_dynamic for value in node.input_values()):
+        return True
     shape = node.get_input_shape(0) if node.get_input_size() else ()
     if node.get_type_name() == "Gather":
         indices, axis = (constant_above(node.input_value(port)) for port in (1, 2))

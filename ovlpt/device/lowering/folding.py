@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.lowering.links import only_reader
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.shapes import order_of, shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
@@ -87,45 +87,64 @@ def fold_float_weights(layer: Node) -> Node | None:
     return _fold(layer, _is_stored)
 
 
-def fold_compressed_weights(layer: Node) -> Node | None:
-    """The same of what is stored in 8 bits or fewer: f16 the plugin restores rightly, in networks of floats."""
-    return _fold(layer, _is_compressed)
-
-
 def fold_misread_weights(layer: Node) -> Node | None:
     """The same of what the plugin's kernels for compressed weights read wrongly, in networks of floats, too.
 
     Of a 1x1 convolution OpenVINO makes a MatMul beside a Transpose or Reshape, of whatever order, without strides and pads,
-    and of a Split's first output: wrong numbers, an error, or the end of the process. Of one that it leaves it restores the
-    weights in layers of their own, and reads others with several streams. Right is what lies between two Transposes.
+    and of a Split's first output: wrong numbers, an error, or the end of the process. Right is what lies between a Transpose from
+    channels last and one to them.
 
     Of a MatMul the kernels take rows, or blocks with a scale each, for whole bytes, and blocks for multiples of four bytes, or
     of 32 numbers of fewer than 8 bits: wrong numbers for few rows of data, or for more. Integers that they read rightly in
     bytes are stored so.
     """
     stored = _stored_by(layer)
-    is_misread = stored is not None and stored.is_misread
-    if layer.get_type_name() == "MatMul":
-        if not is_misread:
-            return None
-        if stored.kind in _IN_BYTES and not replace(stored, kind=_IN_BYTES[stored.kind]).is_misread:
+    if stored is None:
+        return None
+    if layer.get_type_name() == "Convolution":
+        is_misread = _is_pointwise(layer) and (
+            stored.is_misread or (_is_beside_move(layer) and not _is_between_moves(layer))
+        )
+    else:
+        is_misread = stored.is_misread
+        if is_misread and stored.kind in _IN_BYTES and not replace(stored, kind=_IN_BYTES[stored.kind]).is_misread:
             _store_in_bytes(layer.input(1))
             return layer
-        return _fold(layer, _is_compressed, (1,))
-    is_pointwise = set((shape_of(layer.input_value(1)) or ())[2:]) == {1}
-    return fold_compressed_weights(layer) if is_pointwise and (is_misread or not _becomes_product(layer)) else None
+    return _fold(layer, _is_compressed, (1,)) if is_misread else None
 
 
-def _becomes_product(pointwise: Node) -> bool:
-    """Whether OpenVINO rightly makes a MatMul of a 1x1 convolution: between a Transpose from channels last and one to them."""
-    attributes, before = pointwise.get_attributes(), pointwise.input_value(0).get_node()
-    moves = {*attributes["strides"]} != {1} or any(attributes["pads_begin"]) or any(attributes["pads_end"])
-    after = only_reader(pointwise)
-    if after is not None and after.get_type_name() == "Add":
-        after = only_reader(after)
-    if moves or after is None or order_of(before) != _CHANNELS_FIRST or order_of(after) != _CHANNELS_LAST:
+def fold_restored_weights(layer: Node) -> None:
+    """The same of what is stored in 8 bits or fewer in a network of floats, where the plugin would restore it in layers of its own:
+    that of MatMuls (`fold_float_weights`), and of 1x1 convolutions that OpenVINO 2026 makes no MatMul of.
+    """
+    if layer.get_type_name() == "MatMul" or (_is_pointwise(layer) and not _is_between_moves(layer)):
+        _fold(layer, _is_compressed)
+
+
+def _is_pointwise(layer: Node) -> bool:
+    return set((shape_of(layer.input_value(1)) or ())[2:]) == {1}
+
+
+def _is_beside_move(layer: Node) -> bool:
+    """A Transpose or Reshape before a convolution or after it and its bias."""
+    after = _after_bias(layer)
+    return any(node.get_type_name() in ("Transpose", "Reshape") for node in (layer.input_value(0).get_node(), *after))
+
+
+def _is_between_moves(layer: Node) -> bool:
+    """A Transpose from channels last before a convolution that keeps all pixels, and one to them after it and its bias."""
+    attributes, before, after = layer.get_attributes(), layer.input_value(0).get_node(), _after_bias(layer)
+    if {*attributes["strides"]} != {1} or any((*attributes["pads_begin"], *attributes["pads_end"])):
+        return False
+    if order_of(before) != _CHANNELS_FIRST or [order_of(node) for node in after] != [_CHANNELS_LAST]:
         return False
     return before.input_value(0).get_node().get_output_size() == 1
+
+
+def _after_bias(layer: Node) -> list[Node]:
+    """What reads a layer, or its bias where that alone does."""
+    readers = readers_of(layer)
+    return readers_of(readers[0]) if [node.get_type_name() for node in readers] == ["Add"] else readers
 
 
 def fold_weights_beside_blocks(layer: Node) -> Node | None:
