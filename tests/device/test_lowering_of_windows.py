@@ -463,16 +463,26 @@ def test_bounds_of_an_open_width_that_leave_several_columns(core, least, leaves)
     assert kernels_of(found) == (WITHOUT_AMX if leaves else "")
 
 
+SHORT_OF_FLOATS = {
+    **{case: SHORT[case] for case in ("one_column", "one_column_of_groups", "one_column_without_padding")},
+    "one_frame": ([1, 9, 17], [3, 3, 3, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1], 1),
+    "one_frame_of_groups": ([1, 9, 17], [1, 3, 3, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1], 8),
+    "one_element_of_groups": ([1, 1, 1], [1, 3, 3, 3], [2, 2, 2], [1, 1, 1], [1, 1, 1], 8),
+}
+
+
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("case", ["one_column", "one_column_of_groups", "one_column_without_padding"])
-def test_one_column_of_floats(core, infer, case, how):
-    """In bf16, with AMX: off by more than the largest value, without any LPT, too."""
-    size, (inputs, *kernel), strides, dilations, pads, groups = SHORT[case]
-    x, values = parameter([1, inputs * groups, *size]), np.random.default_rng(0)
+@pytest.mark.parametrize(
+    ("case", "is_open"), [*product(SHORT_OF_FLOATS, [False]), *product(["one_frame", "one_frame_of_groups"], [True])]
+)
+def test_short_data_of_floats(core, infer, case, is_open, how):
+    """In bf16, with AMX: off by more than the largest value, without any LPT, too, or the process ended."""
+    size, (inputs, *kernel), strides, dilations, pads, groups = SHORT_OF_FLOATS[case]
+    x, values = parameter([1, inputs * groups, *([-1] * len(size) if is_open else size)]), np.random.default_rng(0)
     weights = values.uniform(-0.5, 0.5, (groups, 16 // groups, inputs, *kernel))
     layer = opset1.convolution if groups == 1 else opset1.group_convolution
     floats = layer(x, const(weights[0] if groups == 1 else weights), strides, pads, pads, dilations)
-    read = quantized(opset1.reduce_mean(floats, const([2], "i64"), True), -1.28, 1.27)
+    read = quantized(opset1.reduce_mean(floats, const([2], "i64"), len(size) == 2), -1.28, 1.27)
     net = model([floats, convolution(read, 8, kernel=1)], x)
     data = [values.uniform(-2, 2, (1, inputs * groups, *size)).astype(np.float32)]
     expected = infer(net, data)[0]

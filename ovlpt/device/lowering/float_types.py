@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
-from ovlpt.device.lowering.kernels import leaves_one_column
+from ovlpt.device.lowering.kernels import is_shorter_than_window, leaves_one_column
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
     affine_links,
@@ -124,11 +124,14 @@ def keep_depthwise(layer: Node) -> Node | None:
     return layer
 
 
-def keep_column(convolution: Node) -> Node | None:
-    """Keeps a convolution of floats, of which a stride leaves one column, in f32 where floats are bf16: kernels of AMX read other
-    rows, as in int8 (`leave_amx`). Of an open width it may not come to one column, and stays in bf16.
+def keep_from_amx(convolution: Node) -> Node | None:
+    """Keeps in f32, where floats are bf16, a convolution of floats of which a stride leaves one column, or over three axes whose
+    data may be shorter than its window: kernels of AMX read other rows or beside the data, as in int8 (`leave_amx`). Of an open
+    width it may not come to one column, and stays in bf16.
     """
-    if is_int8_layer(convolution) or is_depthwise(convolution) or not leaves_one_column(convolution, open_too=False):
+    if is_int8_layer(convolution) or is_depthwise(convolution):
+        return None
+    if not leaves_one_column(convolution, open_too=False) and not is_shorter_than_window(convolution):
         return None
     _mark(convolution, *mark_of_f32())
     return convolution

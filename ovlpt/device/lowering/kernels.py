@@ -78,21 +78,31 @@ def leave_amx(convolution: Node) -> Node | None:
     """What kernels of AMX compute wrongly, by kernels without; with the plugin's own LPT, too.
 
     They read other rows where one column is left of several by a stride, lose a zero point of groups, and over three axes
-    they read beside data that is shorter than its window. Of one group over one axis some throw (`lacks_reorder`). Of real
-    numbers only the first is wrong, and in bf16 some of three axes have no kernel without AMX.
+    they read beside data that is shorter than its window. Of one group over one axis some throw (`lacks_reorder`). What is of
+    real numbers `keep_from_amx` keeps in f32, too: in bf16 some of three axes have no kernel without AMX.
     """
     weights, attributes = shape_of(convolution.input_value(1)), convolution.get_attributes()
     if weights is None or is_depthwise(convolution) or kernels_of(convolution):
         return None
     axes = len(attributes["strides"])
     in_groups = len(weights) > axes + 2
-    windows = zip(_sizes(convolution.input_value(0), axes), weights[-axes:], attributes["dilations"], strict=True)
-    is_volume = axes == _VOLUME and is_padded(convolution)
     is_wrong = _reads_integers(convolution) and (
         (in_groups and (lacks_reorder(convolution) if weights[0] == 1 else has_zero_point(convolution)))
-        or (is_volume and any(_is_shorter(*window) for window in windows))
+        or is_shorter_than_window(convolution)
     )
     return with_kernels(convolution, WITHOUT_AMX) if is_wrong or leaves_one_column(convolution) else None
+
+
+def is_shorter_than_window(convolution: Node) -> bool:
+    """Whether the data of a padded convolution over three axes is shorter than its window along one of them, or may be."""
+    data, weights = (_sizes(value, _VOLUME) for value in convolution.input_values()[:2])
+    dilations = convolution.get_attributes()["dilations"]
+    if len(dilations) < _VOLUME or not is_padded(convolution):
+        return False
+    return any(
+        size is None or taps is None or size < (taps - 1) * dilation + 1
+        for size, taps, dilation in zip(data, weights, dilations, strict=True)
+    )
 
 
 def has_zero_point(convolution: Node) -> bool:
@@ -161,11 +171,6 @@ def is_padded(convolution: Node) -> bool:
     """Whether it is, or may be by a mode whose padding depends on the sizes."""
     attributes = convolution.get_attributes()
     return any((*attributes["pads_begin"], *attributes["pads_end"])) or attributes["auto_pad"].startswith("same")
-
-
-def _is_shorter(size: int | None, taps: int | None, dilation: int) -> bool:
-    """Whether data may be shorter than a window."""
-    return size is None or taps is None or size < (taps - 1) * dilation + 1
 
 
 def leave_amx_for_activations(deconvolution: Node) -> Node | None:
