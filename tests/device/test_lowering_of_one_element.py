@@ -11,7 +11,7 @@ from ovlpt.device import PluginLowering, execution_types
 from ovlpt.device.lowering.links import merged_target
 from ovlpt.openvino_api import Manager, NodeFactory, opset1
 from tests.conftest import EXACT, TRUTH, assert_close
-from tests.lowered import FORMS, drop_in, layer_of_eight
+from tests.lowered import FORMS, compiled_in, drop_in, layer_of_eight, weighted
 from tests.networks import (
     const,
     convolution,
@@ -485,3 +485,16 @@ def test_a_rotation_of_positions_before_a_quantization_stays_one_layer(core):
     compiled = ovlpt.compile_model(net, "CPU", EXACT, core=core, trace=trace)
     assert "keep_scale_before" not in {event.transformation for event in trace}
     assert len(ovlpt.execution_types(compiled, inputs).executed) <= len(stock)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(8, 1, 1), (8, 4, 1), (8, 1, 4), (3, 16, 16), (-1, 4, 4)])
+@pytest.mark.parametrize("activation", [lambda value: value, opset1.relu, opset1.tanh], ids=["", "Relu", "Tanh"])
+def test_one_column_between_two_products(core, by_form, activation, rows, inputs, outputs, form, tmp_path):
+    """Of known sizes the plugin made a Subgraph of both and threw, with its own LPT, too."""
+    x = parameter([rows, inputs])
+    narrow = activation(opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([1, inputs]), False, True))
+    net = model(opset1.matmul(quantized(narrow, -1, 2), int8_weights([outputs, 1]), False, True), x)
+    data = [np.random.default_rng(0).uniform(-1.2, 1.2, (max(rows, 2), inputs)).astype(np.float32)]
+    assert_close([by_form(net, data, form)], [by_form(net, data)])
+    assert all(layer.is_int8 for layer in weighted(execution_types(compiled_in(form, net, core, tmp_path))))

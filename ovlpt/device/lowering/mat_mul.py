@@ -305,6 +305,23 @@ def run_vector_at_rank_3(node: Node) -> Node | None:
     return _with_vectors(node, chain, (1, 1)) if chain else None
 
 
+def run_column_at_rank_3(node: Node) -> Node | None:
+    """``MatMul([N, C], [C, 1])``, and the elementwise operations up to a FakeQuantize after it, as ``MatMul([1, N, C], [C, 1])``.
+
+    Of known sizes the plugin makes a Subgraph of it and the MatMul that reads the FakeQuantize, and throws, with its own LPT, too.
+    """
+    shape, columns = shape_of(node.input_value(0)) or (None,), (shape_of(node.output(0)) or (None,))[-1]
+    if len(shape) != 2 or None in shape or columns != 1 or node.get_attributes()["transpose_a"]:
+        return None
+    chain = chain_after(node, ELEMENTWISE, lambda value: is_constant(value) and math.prod(value.get_shape()) == 1)
+    if chain[-1].get_type_name() != "FakeQuantize" or not is_constant(node.input_value(1)):
+        return None
+    reader = only_reader(chain[-1])
+    if reader is None or reader.get_type_name() != "MatMul":
+        return None
+    return _with_shapes(node, chain, lambda shape: (1, *shape) if len(shape) == 2 else shape, Made.RANK_3)
+
+
 def _after_vector(node: Node, kinds: Set[str]) -> list[Node]:
     """The MatMul of a vector with weights, and the operations of these kinds after it; empty where it is another."""
     shapes = [shape_of(value) or () for value in node.input_values()]

@@ -201,6 +201,10 @@ RULES = (
         "nothing after the product of a vector would be part of its layer",
     ),
     _rule(
+        mat_mul.run_column_at_rank_3, "MatMul", _CPU,
+        "a Subgraph of two MatMuls, one column between them, would have no layout: it throws",
+    ),
+    _rule(
         mat_mul.run_apart_from_attention, "MatMul", _CPU,
         "before 2025.1 an attention in one Subgraph would have no kernel for integers on CPUs without VNNI: it throws",
     ),
