@@ -82,7 +82,7 @@ def test_other_types_of_few_bits(core, kind):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", ["i8", "u4"])
 @pytest.mark.parametrize("is_quantized", [True, False])
-@pytest.mark.parametrize(("rows", "inputs"), [(-1, 36), (-1, 32), (5, 20), (5, 100)])
+@pytest.mark.parametrize(("rows", "inputs"), [(-1, 36), (-1, 32), (5, 20)])
 def test_inputs_that_fill_no_whole_blocks(core, kind, rows, inputs, is_quantized, form, tmp_path):
     """With AMX and several streams, in bf16: many compilations read other memory for the rest, stock's as well. Before OpenVINO
     2025.2 the rest is scaled wrongly in f32, or, to 2026.0, throws.
@@ -97,7 +97,7 @@ def test_inputs_that_fill_no_whole_blocks(core, kind, rows, inputs, is_quantized
     expected = data @ (stored * scale).T
     for precision in float_types(core):
         hints = {"INFERENCE_PRECISION_HINT": precision, "NUM_STREAMS": "2"}
-        for _ in range(8):
+        for _ in range(4):
             compiled = compiled_in(form, model(outputs, x), core, tmp_path, **hints)
             found = [compiled(data)[0] for _ in range(2)][-1]
             assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
@@ -132,7 +132,7 @@ def test_pointwise_convolutions(core, before, after, rows):
     data = random.uniform(-1, 1, (2, 4, 5, 64)).astype(np.float32)
     expected = core.compile_model(network(const(stored * scale)), "CPU", EXACT)(data)[0]
     compressed = opset1.multiply(opset1.convert(opset1.constant(stored, Type.i8), "f32"), const(scale))
-    for _ in range(8):
+    for _ in range(4):
         compiled = ovlpt.compile_model(network(compressed), core=core, properties={**EXACT, "NUM_STREAMS": "2"})
         found = [compiled(data)[0] for _ in range(2)][-1]
         assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
@@ -156,7 +156,7 @@ def test_products_that_the_plugin_restores_the_weights_of(core, case, kind):
         product, expected = opset1.matmul(weights, x, False, False), stored * scale @ data
     else:
         product, expected = opset1.matmul(x, weights, case == "turned data", True), turned @ (stored * scale).T
-    for _ in range(8):
+    for _ in range(4):
         compiled = ovlpt.compile_model(model(product, x), core=core, properties={**EXACT, "NUM_STREAMS": "2"})
         found = [compiled(data)[0] for _ in range(2)][-1]
         assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
