@@ -210,8 +210,8 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
             fold_misread_weights(node)
             if on_cpu:
                 fold_restored_weights(node)
-            if on_cpu and misreads_compressed_weights():
-                fold_weights_beside_blocks(node)
+                if misreads_compressed_weights():
+                    fold_weights_beside_blocks(node)
         if on_cpu:
             part_floats(node)
             if node.get_type_name() == "MatMul" and takes_signed_activations():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ovlpt.device.lowering.kernels import is_pointwise
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.shapes import order_of, shape_of
@@ -102,7 +103,7 @@ def fold_misread_weights(layer: Node) -> Node | None:
     if stored is None:
         return None
     if layer.get_type_name() == "Convolution":
-        is_misread = _is_pointwise(layer) and (
+        is_misread = is_pointwise(layer) and (
             stored.is_misread or (_is_beside_move(layer) and not _is_between_moves(layer))
         )
     else:
@@ -117,12 +118,8 @@ def fold_restored_weights(layer: Node) -> None:
     """The same of what is stored in 8 bits or fewer in a network of floats, where the plugin would restore it in layers of its own:
     that of MatMuls (`fold_float_weights`), and of 1x1 convolutions that OpenVINO 2026 makes no MatMul of.
     """
-    if layer.get_type_name() == "MatMul" or (_is_pointwise(layer) and not _is_between_moves(layer)):
+    if layer.get_type_name() == "MatMul" or (is_pointwise(layer) and not _is_between_moves(layer)):
         _fold(layer, _is_compressed)
-
-
-def _is_pointwise(layer: Node) -> bool:
-    return set((shape_of(layer.input_value(1)) or ())[2:]) == {1}
 
 
 def _is_beside_move(layer: Node) -> bool:
