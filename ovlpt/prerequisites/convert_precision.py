@@ -7,6 +7,7 @@ from typing import Any
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.consumers import targets_of
+from ovlpt.graph.replaced import detach
 from ovlpt.layer_transformation import ModelTransformation, insert_after, joins_interface, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.precisions import REAL
@@ -28,6 +29,7 @@ class ConvertPrecision(ModelTransformation):
         nodes = all_nodes(model)
         returned = [_return(node) for node in nodes if node.get_type_name() == "Convert"]
         if any(returned):
+            detach(*nodes)
             nodes = all_nodes(model)
         others = [(node, kind) for node in nodes if (kind := node.get_type_name()) != "Constant"]
         if not any(_computes_otherwise(*each) for each in others):
@@ -49,6 +51,7 @@ class ConvertPrecision(ModelTransformation):
                 insert_after(value, narrow.output(0), [target], [narrow])
             else:
                 target.replace_source_output(narrow.output(0))
+        detach(*nodes)  # who holds those that were replaced would make them readers
         model.validate_nodes_and_infer_types()
         return True
 

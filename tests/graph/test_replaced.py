@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,16 @@ import pytest
 
 import ovlpt
 from ovlpt.data import digits
+from ovlpt.device.lowering import PluginLowering
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.text import to_text
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Manager, Model, opset1
 from tests import networks
 from tests.graphs import parameter
-from tools.fuzz.graphs import build, random_graph
+from tools.fuzz.exported import EXPORTED
+from tools.fuzz.graphs import Form, build, random_graph
+from tools.fuzz.operations import KINDS
 
 PACKAGE = str(Path(ovlpt.__file__).parent)
 PASSES = ("_rewrite", "_run", "run_on_model", "_run_passes", "__init__")  # hold what C++ has to free in its own order
@@ -43,7 +48,11 @@ def watched() -> Iterator[None]:
 
 
 def _text(source: Model, **settings) -> str:
-    text = to_text(ovlpt.transform(source, **settings))
+    return _numbered_alike(ovlpt.transform(source, **settings))
+
+
+def _numbered_alike(model: Model) -> str:
+    text = to_text(model)
     return re.sub(r"\b([A-Z][A-Za-z0-9]+)_\d+", r"\1", text)  # OpenVINO numbers the nodes of a process
 
 
@@ -67,6 +76,30 @@ def test_the_same_graph_whoever_holds_frames(core, name, device):
     with watched():
         found = _text(source, device=device, **settings)
     assert found == expected
+
+
+HALF = {
+    f"half {seed}": lambda seed=seed: build(replace(random_graph(seed, {**KINDS, **EXPORTED}), form=Form("f16")))
+    for seed in range(3)
+}
+
+
+@pytest.mark.parametrize("name", [*NETWORKS, *HALF])
+def test_the_same_graph_whoever_holds_the_nodes_of_the_model(core, name):
+    made = (NETWORKS | HALF)[name]()
+    source = made if isinstance(made, Model) else core.read_model(made)
+
+    def lowered(model: Model) -> str:
+        manager = Manager()
+        manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
+        manager.register_pass(PluginLowering("CPU"))
+        manager.run_passes(model)
+        return _numbered_alike(model)
+
+    held, other = source.clone(), source.clone()
+    nodes = all_nodes(held)
+    assert lowered(held) == lowered(other)
+    assert nodes
 
 
 def test_what_was_replaced_reads_nothing():

@@ -54,6 +54,20 @@ def test_a_model_in_f16_runs_in_int8():
     assert np.abs(result - expected).max() <= 0.01 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["f16", "to f16 and back"])
+def test_whoever_holds_what_was_replaced_adds_no_readers(back):
+    data = parameter((1, 4), precision=np.float32 if back else np.int8)
+    relu = opset1.relu(data)
+    value = opset1.convert(relu, "f16")
+    value = opset1.convert(value, "f32") if back else opset1.negative(value)
+    model = Model([opset1.abs(value)], [data], "held")
+    held = model.get_ordered_ops()
+    run_pass(model, ConvertPrecision())
+    (target,) = relu.output(0).get_target_inputs()
+    assert {target.get_node().get_instance_id()} < {node.get_instance_id() for node in model.get_ops()}
+    assert held
+
+
 def test_constants_that_are_only_stored_in_f16_stay():
     data, stored = parameter((1, 3)), half(np.ones((1, 3)))
     model = Model([opset1.add(data, opset1.convert(stored, "f32"))], [data], "stored")
