@@ -453,6 +453,30 @@ def test_what_kernels_of_amx_read_elsewhere(by_form, case, low, form):
         assert_close([by_form(net, values, form)], [expected], level=close, share=1)
 
 
+ONE_CHANNEL = {  # outputs, kernel, data, begin and end of the padding, start of the interval
+    "padded_columns": (8, [3, 3], [13, 8], [0, 0], [0, 1], -1.28),
+    "wide": (64, [3, 10], [28, 20], [0, 4], [0, 5], -1.28),
+    "rows_of_padding_alone": (64, [2, 4], [8, 20], [2, 1], [1, 0], -0.4),
+    "more_rows_of_padding_alone": (64, [3, 4], [13, 20], [3, 2], [0, 0], -0.4),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", ONE_CHANNEL)
+def test_padding_of_an_image_of_one_channel(core, by_form, case, form):
+    """The numbers of another padding in bf16 with AMX, or what lies in memory; with the plugin's own LPT, too."""
+    outputs, kernel, size, begin, end, low = ONE_CHANNEL[case]
+    stored = even_weights((outputs, 1, *kernel))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.full((outputs, 1, 1, 1), 0.01)))
+    x = parameter([1, 1, *size])
+    net = model(opset1.convolution(quantized(x, low, low + 2.55), weights, [1, 1], begin, end, [1, 1]), x)
+    values = [np.random.default_rng(0).uniform(-2, 2, (1, 1, *size)).astype(np.float32)]
+    expected = by_form(net, values)
+    for precision in float_types(core):
+        found = by_form(net, values, form, INFERENCE_PRECISION_HINT=precision)
+        assert_close([found], [expected], level=0.02 * float(np.abs(expected).max()), share=1)
+
+
 @pytest.mark.parametrize(("least", "leaves"), [(1, True), (2, True), (3, False)])
 def test_bounds_of_an_open_width_that_leave_several_columns(core, least, leaves):
     """Kernels of AMX are right then, and faster."""

@@ -206,13 +206,14 @@ def see_padding_alone(convolution: Node) -> Node | None:
     """A window that stands on a column of padding and on no data, at some place along the last axis, with older kernels.
 
     Those of brgemm give what they find in memory there, or write beyond it, which ends the process; with the plugin's own
-    LPT, too. Along other axes they are right, but for depthwise kernels.
+    LPT, too. Along other axes they are right, but for depthwise kernels and data of one channel.
     """
     attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
     if weights is None or has_older_kernels(convolution):
         return None
     data, space = convolution.get_input_partial_shape(0), len(attributes["strides"])
-    for axis in range(-space if is_depthwise(convolution) else -1, 0):
+    in_rows = is_depthwise(convolution) or weights[-space - 1] == 1
+    for axis in range(-space if in_rows else -1, 0):
         size = data[axis] if data.rank.is_static else PartialShape([-1])[0]
         if weights[axis] is not None and _may_miss(_Window.of(attributes, axis, weights[axis]), size):
             return with_kernels(convolution)
