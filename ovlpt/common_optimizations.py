@@ -21,7 +21,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import in_both_directions
 from ovlpt.graph.replaced import detach
 from ovlpt.layer_transformation import LayerTransformation, ModelTransformation, consumers_of, replace_output, shape_of
-from ovlpt.low_precision import BEFORE_LPT, check_names
+from ovlpt.low_precision import BEFORE_LPT, as_defined, check_names
 from ovlpt.openvino_api import (
     RELEASE,
     Constant,
@@ -58,21 +58,26 @@ class CommonOptimizations(ModelTransformation):
 
     ``kernels``: per operation, whether the plugin executes a node as it is; other nodes are decomposed, as the plugin itself
     would do. ``pass_config``, one of the ``settings``, may be that of `LowPrecision`, with names of the custom
-    transformations in ``main``. Raises `InputError` for a name in it that no pass has.
+    transformations in ``main``. ``as_defined``: first what `LowPrecision` does first and common optimizations would hide from
+    it (`BEFORE_COMMON_OPTIMIZATIONS`); False for what a plugin does. Raises `InputError` for a name in ``pass_config`` that
+    no pass has.
     """
 
     def __init__(
         self,
         kernels: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}),
         main: Sequence[Given] = (),
+        as_defined: bool = True,
         **settings,
     ):
         super().__init__(**settings)
-        self.kernels = kernels
+        self.kernels, self.as_defined = kernels, as_defined
         check_names(self.pass_config, resolved(main))
 
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
+        if self.as_defined:
+            as_defined(model, **self.settings())
         ConvertPrecision(**self.settings()).run_on_model(model)
         _store_masks(model)
         kinds = _kinds(model)

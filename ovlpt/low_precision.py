@@ -253,11 +253,13 @@ def _types_of(*names: str) -> frozenset[str]:
     return frozenset(name.partition(".")[2] for name in names)
 
 
-def as_defined(model: Model) -> Model:
-    """In place: what OpenVINO reads otherwise than its format defines it, and each quantization in one piece."""
+def as_defined(model: Model, **settings) -> Model:
+    """In place: what OpenVINO reads otherwise than its format defines it, and each quantization in one piece. ``settings``:
+    of the passes that do so.
+    """
     manager = Manager()
     for kind in BEFORE_COMMON_OPTIMIZATIONS:
-        manager.register_pass(kind())
+        manager.register_pass(kind(**settings))
     manager.run_passes(model)
     return model
 

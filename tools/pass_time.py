@@ -43,7 +43,7 @@ core = openvino.Core()
 for _ in range(pairs + 1):
     core.compile_model(path, "CPU")
     model = core.read_model(path)
-    CommonOptimizations(ovlpt.plugin_config.kernels("CPU")).run_on_model(model)
+    CommonOptimizations(ovlpt.plugin_config.kernels("CPU"), as_defined=False).run_on_model(model)
     step = ovlpt.LowPrecision.from_config(config, native_only=True)
     gc.collect()  # garbage of the steps before is not the pass's
     start = time.perf_counter_ns()

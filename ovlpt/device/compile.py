@@ -31,7 +31,7 @@ from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, are_transformed, is_transformed, stamp, stamped
-from ovlpt.low_precision import BEFORE_COMMON_OPTIMIZATIONS, LowPrecision
+from ovlpt.low_precision import LowPrecision, as_defined
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.plugin_config.this_cpu import takes_signed_activations
@@ -240,15 +240,14 @@ def _run_passes(
     """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
     params = Params(native_only=native_only)
+    passes, kernels = config.pass_config(), plugin_config.kernels(device, config, floats)
     if not native_only:  # before others: a zero point of 0 is dropped, and with it what shows a quantization
-        for kind in BEFORE_COMMON_OPTIMIZATIONS:
-            manager.register_pass(kind(pass_config=config.pass_config(), trace=trace))
+        as_defined(model, pass_config=passes, trace=trace)
     if levels := plugin_config.dropped_levels(device):
         manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16", params=params))
-    passes, kernels = config.pass_config(), plugin_config.kernels(device, config, floats)
     if on_cpu and native_only:
         fold_parted_weights(model)
-    manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))
+    manager.register_pass(CommonOptimizations(kernels, config.transformations, as_defined=False, pass_config=passes))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace, in_place=True))
     manager.run_passes(model)
     events = trace.events[before:]

@@ -44,7 +44,7 @@ def _result(model: Model, without: str = "") -> Model | None:
     prepared, manager = model.clone(), Manager()
     manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU"), params=Params(native_only=True)))
     fold_parted_weights(prepared)
-    manager.register_pass(CommonOptimizations(plugin_config.kernels("CPU")))
+    manager.register_pass(CommonOptimizations(plugin_config.kernels("CPU"), as_defined=False))
     manager.run_passes(prepared)
     config = plugin_config.for_device(core(), "CPU")
     found = [_of_all(each, prepared) for each in config.precision_restrictions]

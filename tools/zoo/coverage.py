@@ -16,7 +16,7 @@ ROWS = tuple(name for name, row in OPERATIONS.items() if row.kind != "absent")
 def transformed(model: Model) -> dict[str, int]:
     """How many operations of each row a transformation changes, the model as the plugin would hand it to its own LPT."""
     model, trace, manager = model.clone(), Trace(), Manager()
-    manager.register_pass(CommonOptimizations())
+    manager.register_pass(CommonOptimizations(as_defined=False))
     manager.register_pass(LowPrecision(trace=trace))
     manager.run_passes(model)
     nodes = {
