@@ -327,10 +327,14 @@ def same_on(node: Node, inputs: Sequence[Output]) -> Node:
 
 
 def mark_of_kept_types() -> tuple[str, Any]:
-    """Key and value of the runtime information of a node whose types are to stay: Python has no name for the value."""
+    """Key and value of the runtime information of a node whose types are to stay: Python has no name for the value. Releases
+    before 2026.3 take text for the mark, too, and only text stays on what they make of the node.
+    """
+    key = f"{_KEPT_TYPES[0]}_0"
+    if not MARKS_TYPES:
+        return key, ""
     if not _read:
         _read_templates(_USUAL)
-    key = f"{_KEPT_TYPES[0]}_0"
     return key, next(iter(_read.values())).get_parameters()[0].get_rt_info()[key]
 
 
@@ -341,15 +345,14 @@ def keeps_types(node: Node) -> bool:
 
 def mark_of_f32() -> tuple[str, Any]:
     """Key and value of the runtime information of a node that keeps its types where a plugin runs the model in f16 or
-    bf16, as `relaxed` with ``in_f32`` sets it. Releases before 2026.3 take text for the mark, too, and only text stays on
-    what they make of the node.
+    bf16, as `relaxed` with ``in_f32`` sets it.
     """
-    key = f"{_KEPT_TYPES[0]}_0"
     if not MARKS_TYPES:
-        return key, ""
+        return mark_of_kept_types()
     form = _form("Clamp", "opset1", 1, in_f32=True)
     if form not in _read:
         _read_templates({form: {"min": 0.0, "max": 1.0}})
+    key = f"{_KEPT_TYPES[0]}_0"
     return key, _node_of(_read[form]).get_rt_info()[key]
 
 

@@ -13,7 +13,7 @@ from ovlpt import data
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import inference_precision
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import MARKS_TYPES, RELEASE, Core, Manager, Model, Type, opset1
+from ovlpt.openvino_api import MARKS_TYPES, RELEASE, Core, Manager, Model, Node, NodeFactory, Type, opset1
 from tests.conftest import inputs_of
 from tests.graphs import opset5
 from tests.lowered import recurrent
@@ -195,6 +195,28 @@ def test_sums_of_a_dynamic_quantization_stay_in_f32(core):
         if keys & set(node.get_rt_info())
     ]
     assert [node.get_type_name() for node in marked] == ["Convert"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "scales"), [([1, 8, 4], [1.5]), ([1, 8, 6, 6], [2]), ([1, 8, 6, 6], [2, 1.5])], ids=str
+)
+def test_an_interpolate_by_scales(shape, scales, core):
+    """The plugin made a new one without the mark, and its scales were no constant: it threw, or ran a reference kernel."""
+    x, rank = parameter(shape), len(shape)
+    net = model([interpolate_by(quantized(x, -1.28, 1.27), scales, range(rank - len(scales), rank))], [x])
+    assert_unmoved(
+        *compiled_twice(lambda hint: ovlpt.compile_model(net, config=hint, core=core), marked=MARKS_TYPES), 1
+    )
+
+
+def interpolate_by(data: Node, scales, axes) -> Node:
+    rank = len(data.get_output_shape(0))
+    attributes = {
+        "mode": "linear_onnx", "shape_calculation_mode": "scales", "coordinate_transformation_mode": "half_pixel",
+        "pads_begin": [0] * rank, "pads_end": [0] * rank,
+    }  # fmt: skip
+    inputs = [data, const([1] * len(scales), "i64"), const(scales), const(list(axes), "i64")]
+    return NodeFactory("opset4").create("Interpolate", [each.output(0) for each in inputs], attributes)
 
 
 IN_HALF = {
