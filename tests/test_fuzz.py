@@ -253,7 +253,26 @@ def test_the_native_library_is_asked_on_every_release():
 def test_the_native_result_of_half_floats_in_reals():
     """Bounds of stored integers beside a zero point: the native pass leaves operations of f16 and of f32 behind."""
     steps = (Step("Parameter", (), 1, (1, 8, 1, 4)), Step("QuantizeClip", ((0, 0),), 1817555953, (1, 8, 1, 4)))
-    assert not numbers.fails_natively(build(Graph(steps, ((1, 0),), 0, Form("f16 beside pairs"))))
+    assert numbers.native_result(build(Graph(steps, ((1, 0),), 0, Form("f16 beside pairs")))) is not None
+
+
+@against_native
+@pytest.mark.parametrize(("asked", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
+def test_a_scale_of_f8_is_the_native_librarys_fault(monkeypatch, asked, expected):
+    """Its pass leaves the scale before a Relu of open rank, and drops the Convert between f8 and the scale. The plugin, which
+    compiles no open rank, has the scale after the Relu.
+    """
+    if not asked:
+        monkeypatch.setattr(numbers, "computes_in_float8_natively", lambda model: False)
+    shape = (1, 1, 8, 8)
+    steps = (
+        Step("Parameter", (), 2005144758, shape),
+        Step("ThroughFloat8", ((0, 0),), 1978580699, shape),
+        Step("Relu", ((1, 0),), 1787641723, shape),
+        Step("FakeQuantize", ((0, 0),), 671607804, shape),
+    )
+    graph = Graph(steps, ((3, 0), (2, 0)), 0, Form(dynamic="rank"))
+    assert {each.way for each in numbers.failures(graph, numbers.NATIVE_ONLY)} == {expected}
 
 
 @against_native

@@ -14,7 +14,7 @@ from ovlpt.graph.recurrent import fold_parted_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Manager, Model, Node, opset1, opset6
-from ovlpt.precisions import INT8, REAL
+from ovlpt.precisions import FLOAT8, INT8, REAL
 from ovlpt.qdq_stripping import QDQStripping
 from tools.parity.driver import core, run_native_with
 
@@ -35,6 +35,13 @@ def lowered_native_result(model: Model) -> Model | None:
         manager.register_pass(PluginLowering("CPU"))
         manager.run_passes(result)
     return result
+
+
+def computes_in_float8_natively(model: Model) -> bool:
+    """Whether an operation of its result reads f8 and gives real numbers, as a scale that has lost its Convert."""
+    result = _result(model)
+    relaxed = [] if result is None else [node for node in all_nodes(result) if is_relaxed(node)]
+    return any(precision_of(value) in FLOAT8 for node in relaxed for value in node.input_values())
 
 
 def _result(model: Model, without: str = "") -> Model | None:
