@@ -256,6 +256,20 @@ def test_the_native_result_of_half_floats_in_reals():
     assert numbers.native_result(build(Graph(steps, ((1, 0),), 0, Form("f16 beside pairs")))) is not None
 
 
+def test_a_tie_in_a_body_is_no_failure():
+    """Of a step that is rounded to f16, zero lies beside the levels: what follows of them is on the other side of a tie."""
+    steps = (
+        Step("Parameter", (), 2030338583, (1, 4, 5, 7)),
+        Step("Mask", ((0, 0),), 1991347673, (1, 4, 5, 7)),
+        Step("Hide", ((1, 0),), 919727867, (1, 4, 5, 7)),
+        Step("AddConstant", ((2, 0),), 1604924356, (1, 4, 5, 7)),
+        Step("GridSample", ((3, 0),), 716468295, (1, 4, 3, 4)),
+        Step("Loop", ((4, 0),), 544658518, (1, 4, 3, 4)),
+        Step("FakeQuantize", ((5, 0),), 866735239, (1, 4, 3, 4)),
+    )
+    assert not [*numbers.failures(Graph(steps, ((2, 0), (6, 0)), 0, Form("f16", "all")), numbers.ONE_PIXEL)]
+
+
 @against_native
 @pytest.mark.parametrize(("asked", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
 def test_a_scale_of_f8_is_the_native_librarys_fault(monkeypatch, asked, expected):

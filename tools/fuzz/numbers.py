@@ -36,6 +36,7 @@ from tools.fuzz.shifts import (
     quantum,
     with_kernel_weights,
     with_rounded_states,
+    with_shifted_bodies,
     with_shifts,
 )
 from tools.fuzz.spelled_out import spelled_out
@@ -799,7 +800,7 @@ def nearby(model: Model, inputs: list[np.ndarray], count: int, grids: Grids) -> 
     still = [np.ones(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]
     shifted = with_shifts(model, quantizes, [quantum(node) for node in quantizes])
     for half in (0.5, -0.5):
-        near.append(simulate(shifted, [*inputs, *(half * ones for ones in still)])[:count])
+        near.append(simulate(with_shifted_bodies(shifted, half), [*inputs, *(half * ones for ones in still)])[:count])
     return near
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.bodies import with_bodies
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, precision_of
 from ovlpt.graph.recurrent import sources, state_interval, weights_ports
 from ovlpt.layer_transformation import insert_after
 from ovlpt.openvino_api import Model, Node, Output, opset1
@@ -66,6 +67,18 @@ def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -
         shifts.append(shift)
         results.append(opset1.result(quantizer(node).input_value(0)))
     return Model([*model.get_results(), *results], [*model.get_parameters(), *shifts])
+
+
+def with_shifted_bodies(model: Model, part: float) -> Model:
+    """With so many quanta added to what each FakeQuantize of data in a body gives."""
+    model = model.clone()
+    for body in list(with_bodies(model))[:-1]:
+        for node in body.get_ordered_ops():
+            if node.get_type_name() == "FakeQuantize" and not is_constant_path(node):
+                targets = node.output(0).get_target_inputs()
+                moved = opset1.add(node, constant(part * quantum(node), precision_of(node.output(0))))
+                insert_after(node.output(0), moved.output(0), targets, [])
+    return model
 
 
 def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Model | None:
