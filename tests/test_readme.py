@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import openvino
 import pytest
 
@@ -13,6 +14,8 @@ from ovlpt import data
 from ovlpt.cli import COMMANDS
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
+from tests.canonicalize import test_dequantization_before_moves as moves
+from tests.graphs import model, parameter
 from tests.lowered import recurrent
 from tests.networks import encoder, residual, shared_zero_point
 from tools import lowering_table
@@ -88,7 +91,14 @@ def recurrent_layer():
     return recurrent()[0]
 
 
-@pytest.mark.parametrize("network", [bundled, residual, shared_zero_point, encoder, recurrent_layer])
+def moved_integers():
+    """Between their quantization and a layer, as ONNX Runtime's quantizer moves them."""
+    return model(
+        moves.convolution(moves.restored(moves.turned(moves.stored(parameter((2, 8, 6, 6)), np.uint8, 0)), np.uint8, 0))
+    )
+
+
+@pytest.mark.parametrize("network", [bundled, residual, shared_zero_point, encoder, recurrent_layer, moved_integers])
 def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
     """What the document registers in a Manager is all that compile_model does."""
     path = tmp_path / "net.xml"
