@@ -38,12 +38,13 @@ def _priority(*families: str) -> str:
     return f'<attribute name="{_PRIORITY}" version="0" value="{names}"/>'
 
 
-# int8 convolutions that are not of oneDNN's brgemm, and such that are not of AMX
-OLDER, WITHOUT_AMX = "older", "without_amx"
+# int8 convolutions that are not of oneDNN's brgemm, such that are not of AMX, and such that are of brgemm or of AVX2
+OLDER, WITHOUT_AMX, BRGEMM = "older", "without_amx", "brgemm"
 _KERNELS = {
     "": "",
     OLDER: _priority("jit_avx512", "jit_avx2"),
     WITHOUT_AMX: _priority("brgconv_avx512", "jit_avx512", "brgconv_avx2", "jit_avx2"),
+    BRGEMM: _priority("brgconv_avx512", "brgconv_avx2", "jit_avx2"),
 }
 # Inputs that hold axes, sizes or shapes: the last ones. They keep their own type, since the list of types ends before
 # them: read as f32, an axis becomes 12884901890, and releases name the type that says so in different ways.
@@ -292,7 +293,7 @@ def relaxed(
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
     ``SharedOpOptimization`` from merging otherwise equal nodes. ``in_f32``: the node keeps its types where a plugin
     runs the model in f16 or bf16. ``kernels``: which ones the CPU plugin takes for it where they have a form of the layer:
-    `OLDER`, oneDNN's before brgemm, none of which are of AMX, or `WITHOUT_AMX`.
+    `OLDER`, oneDNN's before brgemm, none of which are of AMX, `WITHOUT_AMX` or `BRGEMM`.
     Raises `Rejected` for an operation of a later opset before 2025.2, which can relax only the first version of each, and
     `OvlptError` where the installed OpenVINO cannot make the node at all.
     """
@@ -304,8 +305,8 @@ def relaxed(
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
     node.validate_and_infer_types()
-    if kernels == WITHOUT_AMX:
-        node.get_rt_info()[WITHOUT_AMX] = ""  # Python cannot read the priority
+    if kernels in (WITHOUT_AMX, BRGEMM):
+        node.get_rt_info()[kernels] = ""  # Python cannot read the priority
     return node
 
 
@@ -363,7 +364,9 @@ def is_relaxed(node: Node) -> bool:
 def kernels_of(node: Node) -> str:
     """Which kernels the CPU plugin is asked for (`relaxed`)."""
     info = node.get_rt_info()
-    return "" if f"{_PRIORITY}_0" not in info else WITHOUT_AMX if WITHOUT_AMX in info else OLDER
+    if f"{_PRIORITY}_0" not in info:
+        return ""
+    return next((kernels for kernels in (WITHOUT_AMX, BRGEMM) if kernels in info), OLDER)
 
 
 def has_older_kernels(node: Node) -> bool:

@@ -10,7 +10,7 @@ from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, NodeFactory, PartialShape, Type, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
-from tests.lowered import FORMS, drop_in
+from tests.lowered import FORMS, compiled_in, drop_in
 from tests.networks import (
     const,
     convolution,
@@ -415,3 +415,40 @@ def test_a_tile_in_a_float_network(core):
     )
     (found,) = simulate(net, core)([data]).values()
     np.testing.assert_array_equal(found, np.tile(data, (1, 2, 2, 1)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("keep_dims", [False, True])
+@pytest.mark.parametrize("kind, sizes", [("min", (8, 8)), ("max", (8, 8)), ("max", (1, 4)), ("min", (3, 5))])
+def test_the_least_along_the_axis_of_two_joined_tensors(core, tmp_path, kind, sizes, keep_dims, form):
+    """Before 2026.1 the plugin took the lesser of the two: of another shape, or it threw."""
+    parts = [parameter([1, size, 3], name=name) for name, size in zip("xy", sizes, strict=True)]
+    joined = quantized(opset1.concat([quantized(part, -1.28, 1.27) for part in parts], 1), -1.28, 1.27)
+    found = getattr(opset1, f"reduce_{kind}")(joined, const([1], "i64"), keep_dims)
+    net = model([found, opset1.relu(joined)], parts)
+    data = [np.random.default_rng(size).integers(-128, 128, (1, size, 3)) * np.float32(0.01) for size in sizes]
+    expected = getattr(np, kind)(np.concatenate(data, 1), 1, keepdims=keep_dims)
+    answer = compiled_in(form, net, core, tmp_path)(dict(zip("xy", data, strict=True)))[0]
+    assert answer.shape == expected.shape
+    np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch", [1, -1])
+@pytest.mark.parametrize("columns, rank", [(3, 4), (8, 2), (15, 3), (16, 4)])
+@pytest.mark.parametrize("how", ["root", "power"])
+def test_a_root_mean_square_of_short_rows(core, by_form, how, columns, rank, batch, form):
+    """Before 2026.3 its kernel did not stop where a row fills no vector: the process ended, of floats, too."""
+    x = parameter([batch, *[5] * (rank - 2), columns])
+    data = quantized(x, -1.28, 1.27)
+    square = opset1.reduce_mean(opset1.power(data, const(2.0)), const([-1], "i64"), True)
+    shifted = opset1.add(square, const(1e-3))
+    if how == "root":
+        normal = opset1.divide(data, opset1.sqrt(shifted))
+    else:
+        normal = opset1.multiply(data, opset1.power(shifted, const(-0.5)))
+    net = model([opset1.multiply(normal, const(np.linspace(0.5, 1.3, columns)))], x)
+    values = [np.random.default_rng(0).uniform(-1, 1, (1, *[5] * (rank - 2), columns)).astype(np.float32)]
+    stored = np.rint(values[0] / 0.01) * 0.01
+    expected = stored / np.sqrt((stored**2).mean(-1, keepdims=True) + 1e-3) * np.linspace(0.5, 1.3, columns)
+    np.testing.assert_allclose(by_form(net, values, form), expected, atol=1e-4)

@@ -424,6 +424,34 @@ def test_several_outputs_of_each_channel_over_three_axes_beside_a_zero_point(cor
         assert_close([found], [expected], level=0.05, share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "i8"])
+@pytest.mark.parametrize(
+    ("outputs", "size", "dilations"),
+    [(1, 6, [1, 2, 1]), (1, -1, [2, 2, 2]), (1, 6, [1, 1, 1]), (2, 6, [2, 1, 1])],
+    ids=["dilated", "open", "plain", "two outputs"],
+)
+@pytest.mark.parametrize("after", ["", "slopes", "interval"])
+def test_groups_of_one_channel_over_three_axes(core, by_form, after, outputs, size, dilations, low, form):
+    """From 2026.1 to 2026.3 with AVX-512 the process ended, with the plugin's own LPT, too: where they are dilated, or without
+    VNNI.
+    """
+    x, channels = parameter([1, 12, size, size, size]), 12 * outputs
+    stored = even_weights((12, outputs, 1, 3, 3, 3))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    layer = opset1.group_convolution(quantized(x, low, low + 2.55), weights, [1, 2, 1], [1] * 3, [0, 1, 2], dilations)
+    if after == "slopes":
+        layer = opset1.prelu(layer, const(np.linspace(-0.3, 0.6, channels)))
+    if after == "interval":
+        layer = quantized(opset1.sigmoid(layer), 0, 1.02)
+    net = model(layer, x)
+    values = [np.random.default_rng(0).uniform(low, low + 2.5, (1, 12, 6, 6, 6)).astype(np.float32)]
+    expected = by_form(net, values)
+    for precision in float_types(core):
+        found = by_form(net, values, form, INFERENCE_PRECISION_HINT=precision)
+        assert_close([found], [expected], level=0.03 * float(np.abs(expected).max()), share=1)
+
+
 SHORT = {  # sizes, kernel with what it reads of a group, strides, dilations, padding, groups
     "one_column": ([16, 2], [16, 3, 3], [2, 2], [1, 1], [1, 1], 1),
     "one_column_of_groups": ([16, 2], [8, 3, 3], [2, 2], [1, 1], [1, 1], 2),

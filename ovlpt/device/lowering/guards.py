@@ -28,7 +28,7 @@ from ovlpt.graph.constants import constant_above, is_constant_above, precision_o
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import has_older_kernels
+from ovlpt.graph.relaxed import BRGEMM, has_older_kernels, kernels_of
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, NodeFactory, Output
@@ -42,6 +42,7 @@ _IMAGE = 3  # channels
 _VECTOR = 16  # channels
 _FEW_WEIGHTS = 256  # with more, there are too many products for that kernel at one place of the result
 _OF_TWO = frozenset(("Maximum", "Minimum", "Power", "SquaredDifference"))
+_ROW = 16  # numbers: with as many, the kernel of a division by the root mean square stops
 _COARSE = 64  # levels: half a step of more is less than 1 % of an interval
 
 
@@ -49,12 +50,12 @@ def compute_by_channel(node: Node) -> Node | None:
     """What a layer computes per channel after its scale and bias, after an activation for instance, would be a
     post-operation by channel, too (`compute_scale_in_f64`). oneDNN's older kernels have the plugin's own form of it,
     which is right for one element; they are asked for by name. They take no longer, and no layer is added. Where they
-    have no form of the layer, nothing is fused into it.
+    have no form of the layer, or end the process (`leave_avx512`), nothing is fused into it.
     """
     last = first_after_affine(node) if may_be_one_element(node) else None
     if last is None:
         return None
-    if falls_back_to_gemm(node):
+    if falls_back_to_gemm(node) or kernels_of(node) == BRGEMM:
         block_fusion(last)
         return node
     return with_kernels(node)
@@ -335,6 +336,33 @@ def normalize_apart(node: Node) -> Node | None:
     elif links_above(source)[1].get_type_name() in WEIGHTED:
         return None
     return block_fusion(node)
+
+
+def part_from_short_rows(multiply: Node) -> Node | None:
+    """The factor of what is divided by its root mean square along short rows, or rows that may be short.
+
+    Before 2026.3 the plugin's kernel for both does not stop in rows that fill no vector, in a float model, too. Up to 2026.1 it
+    is taken where the mean is along axis -1, as that is written.
+    """
+    shape = shape_of(multiply.input_value(0)) if RELEASE < (2026, 3) else None
+    if not shape or (shape[-1] or 0) >= _ROW or constant_above(multiply.input_value(1)) is None:
+        return None
+    data = multiply.input_value(0).get_node()
+    if data.get_type_name() not in ("Divide", "Multiply") or not any(map(_is_root_of_mean, data.input_values())):
+        return None
+    block_fusion(data)
+    return multiply
+
+
+def _is_root_of_mean(value: Output) -> bool:
+    """Whether it is computed from a mean and constants, by a root or a power."""
+    node = value.get_node()
+    while node.get_type_name() in ("Add", "Divide", "Power", "Sqrt"):
+        computed = [each.get_node() for each in node.input_values() if not is_constant_above(each)]
+        if len(computed) != 1:
+            return False
+        (node,) = computed
+    return node.get_type_name() == "ReduceMean"
 
 
 def wait_for_branches(node: Node) -> Node | None:

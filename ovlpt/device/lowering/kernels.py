@@ -18,7 +18,7 @@ from ovlpt.device.lowering.links import (
 from ovlpt.device.this_cpu import reads_few_channels_slowly
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.relaxed import OLDER, WITHOUT_AMX, is_relaxed, kernels_of, relaxed, relaxed_like
+from ovlpt.graph.relaxed import BRGEMM, OLDER, WITHOUT_AMX, is_relaxed, kernels_of, relaxed, relaxed_like
 from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Node, Output, opset1, opset8
@@ -186,6 +186,29 @@ def is_padded(convolution: Node) -> bool:
     """Whether it is, or may be by a mode whose padding depends on the sizes."""
     attributes = convolution.get_attributes()
     return any((*attributes["pads_begin"], *attributes["pads_end"])) or attributes["auto_pad"].startswith("same")
+
+
+def leave_avx512(convolution: Node) -> Node | None:
+    """A convolution in groups of one channel over three axes by kernels of brgemm, or without VNNI of AVX2. Those of brgemm have no
+    dilations, so zeros stand between the weights instead.
+
+    From 2026.1 to 2026.3 the older kernel of AVX-512 ends the process, with the plugin's own LPT, too. One with a zero point, or
+    with u8 weights, runs in float.
+    """
+    attributes, weights = convolution.get_attributes(), convolution.input_value(1)
+    if not (2026, 1) <= RELEASE < (2026, 4) or len(attributes["strides"]) < _VOLUME or kernels_of(convolution):
+        return None
+    if not is_depthwise(convolution) or not is_int8_layer(convolution) or has_zero_point(convolution):
+        return None
+    taps, steps = constant_above(weights), attributes["dilations"]
+    if precision_of(weights) != "i8" or taps is None:
+        return None
+    sizes = [(size - 1) * step + 1 for size, step in zip(taps.shape[3:], steps, strict=True)]
+    spread = np.zeros((*taps.shape[:3], *sizes), taps.dtype)
+    spread[(..., *(slice(None, None, step) for step in steps))] = taps
+    convolution.input(1).replace_source_output(constant(spread, "i8").output(0))
+    convolution.set_attribute("dilations", [1] * _VOLUME)
+    return with_kernels(convolution, BRGEMM)
 
 
 def leave_amx_for_activations(deconvolution: Node) -> Node | None:

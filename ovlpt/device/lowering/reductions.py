@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.lowering.links import FLOAT_MAX, MOVES_UP, block_fusion, merged_target
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, kept_apart, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.recurrent import is_for_recurrent_layer
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.openvino_api import RELEASE, Constant, Node, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
@@ -133,6 +133,26 @@ def reduce_alone(node: Node) -> Node | None:
     error, in float too.
     """
     return block_fusion(node) if _takes_wrongly(node) else None
+
+
+def reduce_joined_apart(node: Node) -> Node | None:
+    """The greatest or least along the axis of a Concat of two tensors. Before 2026.1 the plugin takes the greater or lesser of
+    the two instead, which is right for one element of each only, in a float model, too.
+    """
+    joined, axes = node.input_value(0), constant_above(node.input_value(1))
+    if RELEASE >= (2026, 1) or joined.get_node().get_type_name() != "Concat" or axes is None or axes.size != 1:
+        return None
+    shapes = [shape_of(value) for value in joined.get_node().input_values()]
+    if len(shapes) != 2 or any(not shape for shape in shapes):
+        return None
+    rank = len(shapes[0])
+    axis = joined.get_node().get_attributes()["axis"] % rank
+    if int(axes.flat[0]) % rank != axis or all(shape[axis] == 1 for shape in shapes):
+        return None
+    apart = kept_apart(joined)
+    apart.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
+    node.input(0).replace_source_output(apart.output(0))
+    return node
 
 
 def pool_to_one_alone(pool: Node) -> Node | None:

@@ -177,6 +177,10 @@ RULES = (
         here=takes_signed_activations,
     ),
     _rule(
+        kernels.leave_avx512, "GroupConvolution", _CPU,
+        "from 2026.1 to 2026.3 a kernel of AVX-512 for groups of one channel over three axes would end the process",
+    ),
+    _rule(
         windows.span_whole_strides, DECONVOLUTIONS, _CPU,
         "a transposed convolution whose width is no multiple of its stride would sum up its last columns wrongly: wrong numbers",
     ),
@@ -444,6 +448,11 @@ RULES = (
         "a reduction would read per-channel constants after it wrongly: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        reductions.reduce_joined_apart, "ReduceMax ReduceMin", _CPU,
+        "before 2026.1 a reduction along the axis of a Concat of two tensors would be dropped: of another shape, or it throws",
+        phase=Phase.ALL,
+    ),
+    _rule(
         reductions.pool_to_one_alone, "AdaptiveMaxPool", _CPU,
         "a pool to one element would become a reduction that takes a FakeQuantize to integers wrongly: wrong numbers",
         phase=Phase.ALL,
@@ -586,6 +595,11 @@ RULES = (
     _rule(
         rows.part_from_vector, "MatMul", _CPU,
         "a factor after a float MatMul with a vector would be folded into the vector as a row, which throws", phase=Phase.ALL,
+    ),
+    _rule(
+        guards.part_from_short_rows, "Multiply", _CPU,
+        "before 2026.3 a kernel for what is divided by its root mean square would not stop in rows of less than 16: the process ends",
+        phase=Phase.ALL,
     ),
     _rule(
         guards.wait_for_branches, "If", _CPU,
