@@ -432,7 +432,7 @@ def test_several_outputs_of_each_channel_over_three_axes_beside_a_zero_point(cor
     ids=["dilated", "open", "plain", "two outputs"],
 )
 @pytest.mark.parametrize("after", ["", "slopes", "interval"])
-def test_groups_of_one_channel_over_three_axes(core, by_form, after, outputs, size, dilations, low, form):
+def test_depthwise_layers_over_three_axes(core, by_form, after, outputs, size, dilations, low, form):
     """From 2026.1 to 2026.3 with AVX-512 the process ended, with the plugin's own LPT, too: where they are dilated, or without
     VNNI.
     """

@@ -205,7 +205,7 @@ def leave_avx512(convolution: Node) -> Node | None:
         return None
     sizes = [(size - 1) * step + 1 for size, step in zip(taps.shape[3:], steps, strict=True)]
     spread = np.zeros((*taps.shape[:3], *sizes), taps.dtype)
-    spread[(..., *(slice(None, None, step) for step in steps))] = taps
+    spread[:, :, :, *(slice(None, None, step) for step in steps)] = taps
     convolution.input(1).replace_source_output(constant(spread, "i8").output(0))
     convolution.set_attribute("dilations", [1] * _VOLUME)
     return with_kernels(convolution, BRGEMM)
