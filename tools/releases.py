@@ -2,8 +2,8 @@
 
 Without arguments three between the two that the tests run on. On each the bundled network is run, checked against the
 plugin's own LPT, transformed to a file, and the file is loaded and compared with the model in memory; then come the tests
-of graphs and numbers, since what a plugin does of its own has changed between any two releases. Exit status 1 where a step
-fails. Meant to be run once a week: about ten minutes a release.
+of graphs and numbers, since what a plugin does of its own has changed between any two releases, and random graphs, others
+each day. Exit status 1 where a step fails. Meant to be run once a week: about a quarter of an hour a release.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from datetime import date
 from pathlib import Path
 
 DEFAULT = ("2025.0", "2025.4", "2026.1")
@@ -24,6 +25,7 @@ TESTS = (
     "graph",
     "test_hostile_surroundings.py",
 )
+KINDS = ([], ["--added"], ["--forms"], ["--exported"], ["--rarer"])  # of operations
 COMPARE = """
 import sys
 import numpy, openvino, ovlpt
@@ -40,6 +42,7 @@ assert int8[0] == int8[1] > 0, int8
 
 def steps(environment: Path, saved: Path) -> dict[str, list[str]]:
     """What is run on a release, by its name."""
+    seed = str(date.today().toordinal() * 100)
     ovlpt, python = (str(environment / "bin" / name) for name in ("ovlpt", "python"))
     digits = str(ROOT / "ovlpt" / "data" / "digits.xml")
     return {
@@ -48,7 +51,13 @@ def steps(environment: Path, saved: Path) -> dict[str, list[str]]:
         "transform": [ovlpt, "transform", digits, "-o", str(saved)],
         "load": [python, "-c", COMPARE, str(saved)],
         "tests": [python, "-m", "pytest", "-p", "no:cacheprovider", *(str(ROOT / "tests" / each) for each in TESTS)],
-    }
+        **{
+            " ".join(["fuzz", *kind, "--seed", seed]): [
+                python, "-m", "tools.fuzz", "numbers", "--graphs", "40", "--seed", seed, *kind,
+            ]
+            for kind in KINDS
+        },
+    }  # fmt: skip
 
 
 def failed(release: str) -> list[str]:
@@ -62,7 +71,8 @@ def failed(release: str) -> list[str]:
             "install": [*install, f"{ROOT}[test]", f"openvino=={release}.*"],
             **steps(environment, Path(folder, "digits.xml")),
         }.items():
-            done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+            cwd = ROOT if name.startswith("fuzz") else folder  # which is no part of the package
+            done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
             if done.returncode:
                 last = (done.stderr or done.stdout).strip().splitlines()[-1:]
                 found.append(f"{name}: status {done.returncode}, {' '.join(last)}")
@@ -76,7 +86,8 @@ def main(releases: list[str]) -> int:
     for release in releases or DEFAULT:
         found = failed(release)
         print(
-            f"OpenVINO {release}: {'; '.join(found) or 'run, check, transform, load and tests are right'}", flush=True
+            f"OpenVINO {release}: {'; '.join(found) or 'run, check, transform, load, tests and random graphs are right'}",
+            flush=True,
         )
         status |= bool(found)
     return status
