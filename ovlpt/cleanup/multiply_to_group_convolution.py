@@ -6,6 +6,7 @@ from ovlpt.attributes import Precisions
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output, shape_of
@@ -43,14 +44,16 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             "not_per_channel",
             "the constant varies along an axis other than that of the channels",
         )
-        source = node.input_value(1 - port).get_node()
+        source, found = node.input_value(1 - port).get_node(), self.dequantization(node, 1 - port)
         reject_unless(not self._is_constant(source), "constant_data", "the data is constant")
+        self._check_product(source, found)
         allowed = self._allowed(node, 0)
-        precision = (
-            self.dequantization(node, 1 - port).data_precision if port == 1 else precision_of(node.input_value(1))
-        )
         if self.params.update_precisions and allowed is not None:
+            precision = found.data_precision
             reject_unless(precision in allowed, "activation_precision", f"the data is {precision}")
+
+    def _check_product(self, source: Node, found: Dequantization) -> None:
+        reject_unless(found.multiply is None, "product", "the data has a scale of its own")
 
     def _is_constant(self, source: Node) -> bool:
         """Weights of a layer in float among them, whose integers a Convert reads: no kernel computes a layer of constants."""

@@ -13,6 +13,7 @@ from ovlpt.cleanup import (
     multiply_to_group_convolution,
     scale_adjustment,
 )
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replacing
 from ovlpt.openvino_api import Constant, Node, Output
@@ -82,11 +83,12 @@ class FuseSubtractToFakeQuantizeTransformation(
 
 
 class MultiplyToGroupConvolutionTransformation(multiply_to_group_convolution.MultiplyToGroupConvolutionTransformation):
-    """Not of what is a product already; and of integers that are stored, where a Convert reads them."""
+    """Not of a product of two tensors; of one with a constant, which is lost; and of integers that are stored, where a
+    Convert reads them.
+    """
 
-    def can_be_transformed(self, node: Node) -> None:
-        super().can_be_transformed(node)
-        is_product = any(value.get_node().get_type_name() == "Multiply" for value in node.input_values())
+    def _check_product(self, source: Node, found: Dequantization) -> None:
+        is_product = source.get_type_name() == "Multiply" and found.multiply is None
         reject_unless(not is_product, "product", "the data is a product already")
 
     def _is_constant(self, source: Node) -> bool:

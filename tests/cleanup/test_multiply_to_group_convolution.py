@@ -8,7 +8,7 @@ from ovlpt.cleanup import native
 from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed, run_pass
-from tests.graphs import f32, model, parameter
+from tests.graphs import dequantization, f32, model, parameter
 
 RESTRICTION = ovlpt.PrecisionsRestriction.create("GroupConvolution", {0: ["u8"], 1: ["i8"]})
 
@@ -46,5 +46,19 @@ def test_the_scale_of_weights_that_a_layer_in_float_reads(kind):
     weights = opset1.multiply(opset1.convert(stored, "f32"), f32(np.ones((4, 1, 1, 1))))
     graph = model(opset1.convolution(parameter((1, 4, 6, 6)), weights, [1, 1], [0, 0], [0, 0], [1, 1]))
     run_pass(graph, kind())
+    is_native = kind is native.MultiplyToGroupConvolutionTransformation
+    assert ("GroupConvolution" in {node.get_type_name() for node in graph.get_ops()}) is is_native
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(
+    "kind", [MultiplyToGroupConvolutionTransformation, native.MultiplyToGroupConvolutionTransformation]
+)
+def test_a_factor_after_a_scale_by_column(kind, first):
+    """The native library loses the scale."""
+    scaled = dequantization(parameter((1, 4, 6, 4), precision=np.uint8), np.linspace(1, 2, 4).reshape(1, 1, 1, 4))
+    factor = f32(np.ones((1, 4, 1, 1)))
+    graph = model(opset1.multiply(factor, scaled) if first else opset1.multiply(scaled, factor))
+    run_pass(graph, kind(restrictions=(RESTRICTION,)))
     is_native = kind is native.MultiplyToGroupConvolutionTransformation
     assert ("GroupConvolution" in {node.get_type_name() for node in graph.get_ops()}) is is_native
