@@ -33,7 +33,7 @@ class MVNTransformation(LayerTransformation):
         original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         scale = found.scale
         if attributes["normalize_variance"]:
-            scale = np.sign(found.scale)
+            scale = self._signs(found.scale)
             attributes["eps"] = self._eps(attributes, found)
         inputs, opset = [found.data, *node.input_values()[1:]], node.get_type_info().version_id
         deq = self.params.deq_precision
@@ -43,6 +43,9 @@ class MVNTransformation(LayerTransformation):
         replace_output(node.output(0), normalize.output(0))
         output, nodes = write_dequantization(normalize.output(0), node.get_friendly_name(), scale, None, deq, original)
         insert_after(normalize.output(0), output, targets, nodes)
+
+    def _signs(self, scale: np.ndarray) -> np.ndarray:
+        return np.sign(scale)
 
     def _check_eps(self, found: Dequantization) -> None:
         text = "eps cannot be adjusted to a scale that differs between channels"

@@ -16,6 +16,7 @@ from ovlpt.operations.values import (
     interpolated_axes,
     is_scalar_like,
     mapped_axes,
+    normalized,
     pad_value,
     show,
     with_rank,
@@ -120,14 +121,9 @@ def _not_along(values: np.ndarray, axes: Iterable[int], facts: NodeFacts) -> Rea
 
 def normalized_axes(facts: NodeFacts) -> Reason | None:
     """The scale is constant over what is normalized."""
-    if len(facts.constants) > 1:
-        if facts.constants[1] is None:
-            return Reason("not_constant", "the list of axes is not a constant")
-        axes = axes_of(facts)
-    else:
-        axes = facts.attributes.get("reduction_axes") or range(
-            1 if facts.attributes.get("across_channels") else 2, facts.rank
-        )
+    axes = normalized(facts)
+    if axes is None:
+        return Reason("not_constant", "the list of axes is not a constant")
     if 1 not in axes:
         return _not_along(facts.scale, axes, facts)
     if any(axis not in axes for axis in range(2, facts.rank)):

@@ -15,10 +15,12 @@ from ovlpt.operations.checks import (
     constant_input,
     nearest,
     no_zero_point,
+    normalized_axes,
     paddable,
     per_tensor,
     positive_scale,
     reshapable_as_native,
+    scalar_like,
     slice_is_constant,
     sliceable,
     sliced,
@@ -26,9 +28,10 @@ from ovlpt.operations.checks import (
     transposable,
 )
 from ovlpt.operations.facts import Check, Move, NodeFacts
-from ovlpt.operations.moves import pad_with, reshape, transpose
+from ovlpt.operations.moves import gather, keep, pad_with, reshape, transpose
 from ovlpt.operations.row import Operation
 from ovlpt.operations.table import OPERATIONS
+from ovlpt.operations.values import axes_of, mapped_axes, normalized, show, with_rank
 from ovlpt.trace import Reason
 
 
@@ -49,6 +52,30 @@ def _of_any_rank(check: Check) -> Check:
 
 def _move_as_real(move: Move) -> Move:
     return lambda values, facts: move(values, facts.but(is_low=False))
+
+
+def _broadcastable(facts: NodeFacts) -> Reason | None:
+    """One scale, or several where the axis of the channels keeps its place and its size."""
+    axis, is_explicit = facts.channel_axis, facts.attributes["mode"] == "explicit"
+    axes = mapped_axes(facts) if is_explicit else range(facts.rank)
+    stays = axes is not None and axes[axis] == axis and facts.shape[axis] == facts.output_shape[axis]
+    if per_tensor(facts) is None or (stays and facts.shape[axis] is not None):
+        return None
+    text = f"{show(facts.shape)} becomes {show(facts.output_shape)}: the channels do not stay where they are"
+    return Reason("channel_moves", text)
+
+
+def _gather(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
+    """What does not vary along the gathered axis stays as it is."""
+    axes, aligned = axes_of(facts, 2), with_rank(values, facts.rank)
+    return aligned if values.size > 1 and axes and aligned.shape[axes[0]] == 1 else gather(values, facts)
+
+
+def _normalizable(facts: NodeFacts) -> Reason | None:
+    """Equal scales, or several where the axis of the channels is not normalized: nobody asks along which they vary."""
+    axes = normalized(facts)
+    is_followed = axes is not None and (scalar_like(facts) is None or facts.channel_axis not in axes)
+    return None if is_followed else normalized_axes(facts)
 
 
 def _nearest_by_first_pads(facts: NodeFacts) -> Reason | None:
@@ -83,7 +110,10 @@ def _sliceable(facts: NodeFacts) -> Reason | None:
 # The checks leave out what would be wrong: padding with zeros that stand for no zero, windows along the scale.
 _CHANGES: dict[str, dict[str, Any]] = {
     "AvgPool": {"check": _of_any_rank(along_channels)},
+    "Broadcast": {"check": all_of(along_channels, _broadcastable), "move": keep},
+    "Gather": {"move": _gather},
     "Interpolate": {"check": all_of(along_channels, constant_input(1, "target size"), _nearest_by_first_pads)},
+    "MVN": {"check": all_of(along_channels, no_zero_point, _normalizable)},
     "MaxPool": {"check": all_of(_of_any_rank(along_channels), positive_scale)},
     "PRelu": {"check": all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale)},
     "Pad": {

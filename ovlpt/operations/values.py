@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,14 @@ def interpolated_axes(facts: NodeFacts) -> list[int] | None:
         if np.issubdtype(facts.constants[-1].dtype, np.integer):
             return axes_of(facts, -1)
     return list(range(facts.rank))
+
+
+def normalized(facts: NodeFacts) -> Sequence[int] | None:
+    """The axes of an MVN; of its first version attributes say it. None: not known."""
+    if len(facts.constants) > 1:
+        return axes_of(facts)
+    first = 1 if facts.attributes.get("across_channels") else 2
+    return facts.attributes.get("reduction_axes") or range(first, facts.rank)
 
 
 def pad_value(facts: NodeFacts) -> float | None:

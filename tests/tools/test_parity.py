@@ -14,7 +14,16 @@ from ovlpt.plugin_config import arm
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model, Node, NodeFactory, PartialShape
+from ovlpt.openvino_api import (
+    RELAXES_EVERY_OPSET,
+    RELEASE,
+    ConvertFP32ToFP16,
+    Manager,
+    Model,
+    Node,
+    NodeFactory,
+    PartialShape,
+)
 from ovlpt.trace import InputError
 from tests.conftest import Transformed
 from tests.graphs import (
@@ -26,6 +35,7 @@ from tests.graphs import (
     integers,
     model,
     opset1,
+    opset3,
     opset5,
     opset6,
     opset8,
@@ -891,3 +901,60 @@ def test_the_native_pass_rounds_a_quantization_that_gives_one_value():
     results = [run_native(quantized_to(5.4, 5.4), params=NATIVE), model_after(quantized_to(5.4, 5.4))]
     found = [np.unique(graph.get_results()[0].input_value(0).get_node().data) for graph in results]
     assert np.allclose(found, np.tanh([[5.0], [5.4]]))
+
+
+BY_COLUMN_SCALES = np.linspace(1, 2, 4).reshape(1, 1, 1, 4)
+SCALED_BY_COLUMN = {
+    "quantized": lambda: opset1.fake_quantize(
+        parameter((1, 4, 4, 4)), *map(f32, (0 * BY_COLUMN_SCALES, BY_COLUMN_SCALES) * 2), 256
+    ),
+    "integers": lambda: dequantization(parameter((1, 4, 4, 4), precision=np.uint8), BY_COLUMN_SCALES, 3.0),
+    "real": lambda: opset1.multiply(parameter((1, 4, 4, 4)), f32(BY_COLUMN_SCALES)),
+}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("update", [True, False])
+@pytest.mark.parametrize("restricted", [True, False])
+@pytest.mark.parametrize("name", SCALED_BY_COLUMN)
+def test_a_factor_after_a_scale_by_column_becomes_a_grouped_convolution(name, restricted, update, first):
+    """Which has lost the scale."""
+    data, factor = SCALED_BY_COLUMN[name](), f32(np.linspace(1, 2, 4).reshape(1, 4, 1, 1))
+    product = opset1.multiply(factor, data) if first else opset1.multiply(data, factor)
+    params = Params(update, native_only=True)
+    assert_native(model(product), PRECISIONS if restricted else (), params=params, on_cpu=False)
+
+
+SCALES = {
+    "one": np.full((), 0.3),
+    "equal by channel": np.full((1, 4, 1, 1), 0.3),
+    "equal by row": np.full((4,), 0.3),
+    "by channel": np.array([0.1, 0.2, -0.3, 0.0]).reshape(1, 4, 1, 1),
+    "by row": np.array([0.1, 0.2, -0.3, 0.0]),
+}
+
+
+@pytest.mark.skipif(not RELAXES_EVERY_OPSET, reason="this release cannot relax MVN-6")
+@pytest.mark.parametrize("axes", [(1,), (2,), (3,), (1, 2), (2, 3), (1, 2, 3), (0, 1)])
+@pytest.mark.parametrize("name", SCALES)
+def test_the_scale_of_what_is_normalized(name, axes):
+    """Only the channels must not be among the axes, whatever the scale varies along."""
+    data = dequantization(parameter((2, 4, 4, 4), precision=np.uint8), SCALES[name])
+    assert_native(model(opset6.mvn(data, i64(*axes), True, 1e-3, "inside_sqrt")))
+
+
+MOVED = {
+    "gathered": lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(3))),
+    "gathered channels": lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(1))),
+    "gathered pairs": lambda x: opset8.gather(x, i64([0, 2], [1, 3]), opset1.constant(np.int64(3))),
+    "copied": lambda x: opset3.broadcast(x, i64(2, 4, 4, 4), broadcast_spec="numpy"),
+    "copied to other channels": lambda x: opset3.broadcast(x, i64(3, 2, 4, 4, 4), broadcast_spec="numpy"),
+    "copied to as many channels": lambda x: opset3.broadcast(x, i64(3, 4, 2, 4, 4, 4), broadcast_spec="numpy"),
+}
+
+
+@pytest.mark.parametrize("name", ["one", "equal by channel", "by channel"])
+@pytest.mark.parametrize("move", MOVED)
+def test_scales_that_are_moved(move, name):
+    """Several equal ones are one only where they are gathered."""
+    assert_native(model(MOVED[move](dequantization(parameter((2, 4, 4, 4), precision=np.uint8), SCALES[name]))))

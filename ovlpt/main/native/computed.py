@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main import clamp, mvn, normalize_l2, pad, prelu
@@ -23,6 +25,10 @@ class ClampTransformation(clamp.ClampTransformation):
 
 class MVNTransformation(ConstantSecond, mvn.MVNTransformation):
     """Eps stays as it is, which is wrong where the variance is of its order."""
+
+    def _signs(self, scale: np.ndarray) -> np.ndarray:
+        """A scale of 0 is none: what it makes constant is normalized as it was."""
+        return np.where(scale < 0, np.float32(-1), np.float32(1))
 
     def _check_eps(self, found: Dequantization) -> None:
         pass
