@@ -6,6 +6,7 @@ import itertools
 import shutil
 from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import cache
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.device.test_lowering_of_rows import product
-from tests.graphs import f32, fake_quantize, model, parameter
+from tests.graphs import dequantization, f32, fake_quantize, model, parameter
 from tools.fuzz import execution, native, numbers, operations, sheltered, stages, truth
 from tools.fuzz.exported import EXPORTED
 from tools.fuzz.forms import FORMS
@@ -562,6 +563,17 @@ def test_a_point_that_the_native_pass_rounds_is_its_own_fault(high):
             native._native(graph, settings)
     else:
         native._native(graph, settings)
+
+
+@against_native
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_the_native_pass_quantizes_twice_is_its_own_fault(count):
+    """Beside it one dequantization of what a Concat joins is moved before it in both."""
+    joined = opset1.concat([parameter((1, 3, 8, 8)), parameter((1, 3, 8, 8), "x2")], 1)
+    integers = opset1.convert(opset1.fake_quantize(joined, *map(f32, (-1, 1.55, 0, 255)), 256), "u8")
+    results = (opset1.exp(dequantization(integers, scale, 100.0)) for scale in (0.01, 0.02)[:count])
+    with pytest.raises(NativePassFails, match="dequantizations") if count > 1 else nullcontext():
+        native._native(model(*results), native.settings_of(1))
 
 
 @against_native

@@ -958,3 +958,19 @@ MOVED = {
 def test_scales_that_are_moved(move, name):
     """Several equal ones are one only where they are gathered."""
     assert_native(model(MOVED[move](dequantization(parameter((2, 4, 4, 4), precision=np.uint8), SCALES[name]))))
+
+
+def joined_for_several() -> Model:
+    """Two dequantizations of the integers of what a Concat joins."""
+    joined = opset1.concat([parameter(SHAPE), opset1.relu(parameter(SHAPE, "x2"))], 1)
+    integers_of_both = opset1.convert(opset1.fake_quantize(joined, *map(f32, (-1, 1.55, 0, 255)), 256), "u8")
+    return model(*(opset1.exp(dequantization(integers_of_both, scale, 100.0)) for scale in (0.01, 0.02)))
+
+
+def test_the_native_pass_quantizes_twice_what_is_joined_for_several():
+    """It moves one of the dequantizations before the Concat; `native_only` moves what all of them read."""
+    kinds = [
+        [node.get_type_name() for node in graph.get_ops()]
+        for graph in (run_native(joined_for_several(), params=NATIVE), model_after(joined_for_several()))
+    ]
+    assert [each.count("FakeQuantize") for each in kinds] == [3, 2]

@@ -22,6 +22,7 @@ from ovlpt.common_optimizations import fold_stored_integers
 from ovlpt.device.known_sizes import known_sizes
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, converted, elementwise, is_constant_path, precision_of, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
@@ -226,6 +227,10 @@ def _native(model: Model, settings: Settings) -> Model:
         raise NativePassFails("the native pass gives one constant to scales of several ranks")
     if settings.params.update_precisions and any(map(_gives_points, all_nodes(model))):
         raise NativePassFails("the native pass rounds the points that a quantization gives")
+    if any(map(_is_joined_for_several, all_nodes(model))):
+        raise NativePassFails(
+            "the native pass moves one of several dequantizations before a Concat, and keeps it for the others"
+        )
     read = _read_by_reshapes(model)
     for name, shape in _read_by_reshapes(result).items():
         if name in read and not shape.compatible(read[name]):
@@ -239,6 +244,18 @@ def _gives_points(node: Node) -> bool:
     return (
         details is not None and not is_constant_path(node) and np.array_equal(details.output_low, details.output_high)
     )
+
+
+def _is_joined_for_several(node: Node) -> bool:
+    """Whether it gives several dequantizations the integers of what a Concat joins."""
+    if node.get_type_name() != "Convert" or precision_of(node.output(0)) not in INT8 or len(readers_of(node)) < 2:
+        return False
+    quantize = node.input_value(0).get_node()
+    if quantize.get_type_name() != "FakeQuantize":
+        return False
+    source = quantize.input_value(0).get_node()
+    joined = source.input_value(0).get_node() if source.get_type_name() == "Relu" else source
+    return joined.get_type_name() == "Concat" and len(readers_of(joined)) == 1
 
 
 def _roundings_to_float_8(model: Model) -> list[int]:
