@@ -947,9 +947,8 @@ MOVED = {
     "gathered": lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(3))),
     "gathered channels": lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(1))),
     "gathered pairs": lambda x: opset8.gather(x, i64([0, 2], [1, 3]), opset1.constant(np.int64(3))),
-    "copied": lambda x: opset3.broadcast(x, i64(2, 4, 4, 4), broadcast_spec="numpy"),
-    "copied to other channels": lambda x: opset3.broadcast(x, i64(3, 2, 4, 4, 4), broadcast_spec="numpy"),
-    "copied to as many channels": lambda x: opset3.broadcast(x, i64(3, 4, 2, 4, 4, 4), broadcast_spec="numpy"),
+    "copied": lambda x: opset3.broadcast(x, i64(2, 4, 4, 4), i64(0, 1, 2, 3), "explicit"),
+    "copied to other channels": lambda x: opset3.broadcast(x, i64(3, 2, 4, 4, 4), i64(1, 2, 3, 4), "explicit"),
 }
 
 
