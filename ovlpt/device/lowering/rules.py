@@ -168,6 +168,10 @@ RULES = (
         here=this_cpu.gathers_strides,
     ),
     _rule(
+        windows.join_groups, "GroupConvolution", _CPU,
+        "groups of odd sizes would see padding alone in gemm, which is wrong in bf16 and before activations", phase=Phase.TYPES,
+    ),
+    _rule(
         windows.see_padding_alone, CONVOLUTIONS, _CPU,
         "a window that covers padding only would read and write beyond its memory: wrong numbers",
     ),

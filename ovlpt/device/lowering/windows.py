@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
-from ovlpt.device.lowering.kernels import with_kernels
+from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.relaxed import has_older_kernels, relaxed, same_on
+from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output, PartialShape, opset1, opset8
@@ -208,16 +208,40 @@ def see_padding_alone(convolution: Node) -> Node | None:
     Those of brgemm give what they find in memory there, or write beyond it, which ends the process; with the plugin's own
     LPT, too. Along other axes they are right, but for depthwise kernels and data of one channel.
     """
+    return with_kernels(convolution) if _may_see_padding_alone(convolution) else None
+
+
+def join_groups(convolution: Node) -> Node | None:
+    """Groups of odd sizes with such a window as one group, with weights of 0 between what were groups: gemm, which older kernels
+    have for them, is wrong in bf16, and before activations.
+    """
+    data, weights = convolution.input_values()
+    taps = constant_above(weights) if is_relaxed(convolution) and falls_back_to_gemm(convolution) else None
+    if taps is None or not _may_see_padding_alone(convolution):
+        return None
+    groups, outputs, inputs, *kernel = taps.shape
+    spread = np.zeros((groups, outputs, groups, inputs, *kernel), taps.dtype)
+    for group in range(groups):
+        spread[group, :, group] = taps[group]
+    whole = constant(spread.reshape(groups * outputs, groups * inputs, *kernel), precision_of(weights)).output(0)
+    given = precision_of(convolution.output(0))
+    new = relaxed("Convolution", [data, whole], given, convolution.get_attributes())
+    new.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), new.output(0))
+    return new
+
+
+def _may_see_padding_alone(convolution: Node) -> bool:
     attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
     if weights is None or has_older_kernels(convolution):
-        return None
+        return False
     data, space = convolution.get_input_partial_shape(0), len(attributes["strides"])
     in_rows = is_depthwise(convolution) or weights[-space - 1] == 1
     for axis in range(-space if in_rows else -1, 0):
         size = data[axis] if data.rank.is_static else PartialShape([-1])[0]
         if weights[axis] is not None and _may_miss(_Window.of(attributes, axis, weights[axis]), size):
-            return with_kernels(convolution)
-    return None
+            return True
+    return False
 
 
 def _may_miss(window: _Window, size: Any) -> bool:
