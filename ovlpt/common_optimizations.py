@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
+from ovlpt.graph.attention import of_mask
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.grafting import graft
@@ -426,12 +427,12 @@ def decomposed_attention(node: Node) -> Node | None:
     scale = node.input_value(4) if node.get_input_size() > 4 else _scale_of_heads(query, key)
     mask = node.input_value(3) if node.get_input_size() > 3 else None
     is_known = isinstance(scale.get_node(), Constant)
-    if RELEASE < (2025, 0) and (not is_known or (mask is not None and precision_of(mask) == "boolean")):
-        return None  # left to the plugin, which hides there what a boolean mask shows, and scales the query
+    if RELEASE < (2025, 0) and not is_known:
+        return None  # left to the plugin, which scales the query there
     if node.get_attributes()["causal"]:
         mask = _causal_mask(query, key, precision)
     elif mask is not None and precision_of(mask) == "boolean":
-        mask = _of_mask(mask, 0.0, -np.inf, precision)
+        mask = of_mask(mask, 0.0, -np.inf, precision)
     elif mask is not None and precision_of(mask) != precision:
         return None
     is_turned = key.get_node().get_type_name() == "Transpose"
@@ -468,15 +469,7 @@ def _causal_mask(query: Output, key: Output, precision: str) -> Output:
         opset1.unsqueeze(_counted_to(_size(value, -2)), constant(np.array(axis), "i64"))
         for value, axis in ((query, 1), (key, 0))
     )
-    return _of_mask(opset1.greater(columns, rows).output(0), -np.inf, 0.0, precision)
-
-
-def _of_mask(condition: Output, then: float, otherwise: float, precision: str) -> Output:
-    known = constant_above(condition)
-    if known is not None:  # a Select of constants would look like data to whoever asks what is added
-        return constant(np.where(known, np.float32(then), np.float32(otherwise)), precision).output(0)
-    chosen = (constant(np.float32(value), precision) for value in (then, otherwise))
-    return opset1.select(condition, *chosen).output(0)
+    return of_mask(opset1.greater(columns, rows).output(0), -np.inf, 0.0, precision)
 
 
 def _size(value: Output, axis: int) -> Output:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.added_axes import AddedAxes
+from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
 from ovlpt.canonicalize.empty_intervals import EmptyIntervals
@@ -112,6 +113,7 @@ BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `Co
 # What OpenVINO reads otherwise than its format defines it, or rounds away before it quantizes anything: the simulation is
 # mended, too, and a compilation before all else.
 MISREAD: tuple[type[LayerTransformation], ...] = (
+    BooleanMasks,
     EmptyIntervals,
     FourBitIntegers,
     IntegerDifferences,

@@ -50,6 +50,7 @@ _OF_THE_GRAPH = [
     "assigned",
     "attributes",
     "auto_pad",
+    "boolean_mask",
     "broadcast",
     "broadcast_rank",
     "ceil_torch",

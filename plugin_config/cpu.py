@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.graph.attention import reads_cache
 from ovlpt.graph.constants import is_constant_path
 from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.mvn import spans_whole_channels
 from ovlpt.graph.shapes import may_be_open
-from ovlpt.openvino_api import RELEASE, Node, Output
+from ovlpt.openvino_api import RELEASE, Node
 from ovlpt.operations import RECURRENT
 from ovlpt.predicates import (
     is_asymmetric_on_weights,
@@ -35,47 +36,6 @@ SIGNED_ACTIVATIONS = {
     "AVX512_CORE_AMX": True,
     "AVX512_CORE_AMX_FP16": True,
 }
-
-
-def reads_cache(attention: Node) -> bool:
-    """Whether the plugin fuses an attention with the variables of its keys and values; any other it decomposes.
-
-    Both are a Concat of what a Gather by beams reads of the variable, and of what is new. Where its kernel fails, or
-    reads past the end of a mask that is the same for all keys, the attention is to be decomposed as well.
-    """
-    if attention.get_input_partial_shape(0).rank != 4 or _is_even(attention):
-        return False
-    return all(_is_cached(attention.input_value(port)) for port in (1, 2))
-
-
-def _is_even(attention: Node) -> bool:
-    """Whether the mask has one number for all keys."""
-    if attention.get_input_size() < 4:
-        return False
-    shape = attention.get_input_partial_shape(3)
-    return shape.rank.is_static and (not len(shape) or shape[len(shape) - 1] == 1)
-
-
-_PASSED = frozenset(("Broadcast", "Convert", "Multiply", "Reshape", "Transpose", "Unsqueeze"))
-
-
-def _is_cached(value: Output) -> bool:
-    node = value.get_node()
-    # before 2025 quantized keys and queries leave it whole
-    passed = _PASSED | {"FakeQuantize"} if RELEASE < (2025, 0) else _PASSED
-    while node.get_type_name() in passed:
-        node = node.input_value(0).get_node()
-    if node.get_type_name() != "Concat":
-        return False
-    past = [_without_convert(source.get_node()) for source in node.input_values()]
-    gathered = [_without_convert(each.input_value(0).get_node()) for each in past if each.get_type_name() == "Gather"]
-    if RELEASE < (2025, 0):  # which asks for variables only
-        gathered += past
-    return any(each.get_type_name() == "ReadValue" for each in gathered)
-
-
-def _without_convert(node: Node) -> Node:
-    return node.input_value(0).get_node() if node.get_type_name() == "Convert" else node
 
 
 # The plugin drops each FakeQuantize of so many levels before anything else. Before 2026.1 it kept them, and they clipped.

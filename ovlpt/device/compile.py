@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ovlpt import plugin_config
+from ovlpt.canonicalize import native as canonicalize_native
+from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
@@ -201,7 +203,7 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
     apart = Manager()
-    for kind in (FourBitIntegers, LargeOffsets):
+    for kind in (BooleanMasks, FourBitIntegers, LargeOffsets):
         apart.register_pass(kind())
     apart.run_passes(model)
     on_cpu = plugin_config.kind(device) == "CPU"
@@ -246,6 +248,7 @@ def _run_passes(
     if levels := plugin_config.dropped_levels(device):
         manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16", params=params))
     if on_cpu and native_only:
+        manager.register_pass(canonicalize_native.BooleanMasks())
         fold_parted_weights(model)
     manager.register_pass(CommonOptimizations(kernels, config.transformations, as_defined=False, pass_config=passes))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace, in_place=True))

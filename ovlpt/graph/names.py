@@ -30,6 +30,7 @@ class Made(StrEnum):
     GROUP_CONVOLUTION = "GroupConvolution"
     GUARD = "Guard"  # keeps what follows out of a fusion into the layer
     INTERVAL = "Interval"
+    MASK = "Mask"  # in floats
     OF_VECTOR = "MM"  # the plugin's own: the MatMul of a vector, of which it makes a matrix
     PIECES = "Pieces"
     RANK_3 = "Rank3"

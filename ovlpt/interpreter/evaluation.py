@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.device.properties import EXACT
 from ovlpt.graph.constants import precision_of, rounded_to, same_operation
-from ovlpt.openvino_api import Constant, Core, Model, Node, Output, Tensor, Type, opset1
+from ovlpt.openvino_api import Constant, Core, Manager, Model, Node, Output, Tensor, Type, opset1
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
 
@@ -77,7 +78,9 @@ def _converted(tensor: Tensor, element_type: Type) -> Tensor:
 
 
 def _alone(node: Node, tensors: Sequence[Tensor]) -> list[np.ndarray]:
-    """GatherElements, Roll, the bitwise operations … have no reference that a node can call."""
+    """GatherElements, Roll, the bitwise operations … have no reference that a node can call. A boolean mask is read as it is
+    defined.
+    """
     inputs, parameters, values = [], [], []
     for value, tensor in zip(node.input_values(), tensors, strict=True):
         source = value.get_node()
@@ -87,7 +90,9 @@ def _alone(node: Node, tensors: Sequence[Tensor]) -> list[np.ndarray]:
             values.append(tensor)
         inputs.append(source.output(0))
     copy = same_operation(node, inputs)
-    model = Model([opset1.result(output) for output in copy.outputs()], parameters)
+    model, manager = Model([opset1.result(output) for output in copy.outputs()], parameters), Manager()
+    manager.register_pass(BooleanMasks())
+    manager.run_passes(model)
     request = _core().compile_model(model, "CPU", EXACT).create_infer_request()
     request.infer(values)
     return [_array(request.get_output_tensor(index)) for index in range(len(model.outputs))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ovlpt import Params, PrecisionsRestriction, plugin_config
+from ovlpt.canonicalize.native import BooleanMasks
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.device import PluginLowering
 from ovlpt.graph.bodies import all_nodes, with_bodies
@@ -51,6 +52,7 @@ def _result(model: Model, without: str = "") -> Model | None:
     prepared, manager = model.clone(), Manager()
     manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU"), params=Params(native_only=True)))
     fold_parted_weights(prepared)
+    manager.register_pass(BooleanMasks())
     manager.register_pass(CommonOptimizations(plugin_config.kernels("CPU"), as_defined=False))
     manager.run_passes(prepared)
     config = plugin_config.for_device(core(), "CPU")
