@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.attributes import IntervalsAlignment
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -57,5 +58,6 @@ class FuseClampToFakeQuantizeTransformation(CleanupTransformation):
         fused = fake_quantize_node(clamp.input_value(0), ends, last - first + 1, precision_of(node.output(0)))
         fused.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, fused)
+        self.attributes.remove(fused, IntervalsAlignment)  # which tells how many levels it had before
         replace_output(node.output(0), fused.output(0))
         self.register_new_node(fused)

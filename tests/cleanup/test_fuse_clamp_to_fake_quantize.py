@@ -35,3 +35,14 @@ def test_one_that_others_read_stays():
     result = Transformed(model(convolution(fake_quantize(clamp, 0, 2.55)), opset1.softmax(clamp, 1)))
     assert clamps(result) == 1
     result.assert_numbers()
+
+
+@pytest.mark.parametrize("levels", [100, 255])
+def test_one_whose_dequantization_comes_back(levels):
+    """It got the levels from before the Clamp again where there was a Concat anywhere in the model."""
+    x = parameter((1, 4, 8, 8))
+    quantize = (
+        fake_quantize(x, 0, 0.99, 100) if levels == 100 else fake_quantize(opset1.clamp(x, -0.5, 0.5), -1.27, 1.27, 255)
+    )
+    result = Transformed(model(opset1.softmax(opset1.matmul(x, quantize, False, False), 3), opset1.concat([x, x], 1)))
+    result.assert_numbers()
