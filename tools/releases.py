@@ -25,7 +25,7 @@ TESTS = (
     "graph",
     "test_hostile_surroundings.py",
 )
-KINDS = ([], ["--added"], ["--forms"], ["--exported"], ["--rarer"])  # of operations
+KINDS: tuple[list[str], ...] = ([], ["--added"], ["--forms"], ["--exported"], ["--rarer"])  # of operations
 COMPARE = """
 import sys
 import numpy, openvino, ovlpt
