@@ -18,6 +18,7 @@ from ovlpt.canonicalize.integer_differences import IntegerDifferences
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
+from ovlpt.canonicalize.permuted_channels import PermutedChannels
 from ovlpt.canonicalize.plain_pooling import PlainPooling
 from ovlpt.canonicalize.pool_into_convolution import PoolIntoConvolution
 from ovlpt.canonicalize.rearranged_integers import RearrangedIntegers
@@ -120,6 +121,7 @@ MISREAD: tuple[type[LayerTransformation], ...] = (
     RoundedIntegers,
     OutputChannelScales,
     LargeOffsets,
+    PermutedChannels,
     WideIntervals,
 )
 

@@ -140,6 +140,7 @@ _OF_THE_GRAPH = [
     "padded_axes",
     "padding",
     "per_position",
+    "permuted_channels",
     "pieces",
     "pool",
     "pooled_size",

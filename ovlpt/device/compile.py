@@ -15,6 +15,7 @@ from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
+from ovlpt.canonicalize.permuted_channels import PermutedChannels
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
 from ovlpt.device.known_sizes import fold_known_sizes
@@ -203,7 +204,7 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
     apart = Manager()
-    for kind in (BooleanMasks, FourBitIntegers, LargeOffsets):
+    for kind in (BooleanMasks, FourBitIntegers, LargeOffsets, PermutedChannels):
         apart.register_pass(kind())
     apart.run_passes(model)
     on_cpu = plugin_config.kind(device) == "CPU"

@@ -32,6 +32,7 @@ class Made(StrEnum):
     INTERVAL = "Interval"
     MASK = "Mask"  # in floats
     OF_VECTOR = "MM"  # the plugin's own: the MatMul of a vector, of which it makes a matrix
+    PERMUTED = "Permuted"  # in part
     PIECES = "Pieces"
     RANK_3 = "Rank3"
     RANK_5 = "Rank5"

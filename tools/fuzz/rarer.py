@@ -160,6 +160,14 @@ def masked_attention(random: Random, data: Output) -> Node | None:
     return opset1.reshape(met, i64([0, 0, size]), True)
 
 
+def permuted(random: Random, data: Output) -> Node | None:
+    """The channels in another order, as pruned and grouped networks have them."""
+    shape = sizes(data)
+    if len(shape) < 3 or shape[1] < 3:
+        return None
+    return create("opset8", "Gather", [data, i64(random.permutation(shape[1])), i64(1)], batch_dims=0)
+
+
 def _convolution_in_body(random: Random, inner: Node) -> Node:
     """Two layers and what they are added to, where there are channels; else a product."""
     shape = inner.get_output_shape(0)
@@ -269,6 +277,7 @@ RARER: dict[str, tuple[Builder, int, float]] = {
     "SpelledGroupNorm": (spelled_group_norm, 1, 6),
     "AnyConvolution": (any_convolution, 1, 16),
     "Upsampled": (upsampled, 1, 8),
+    "Permuted": (permuted, 1, 6),
 }
 RARER_MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("AnyConvolution", (0,)), ("SpelledGroupNorm", (1,)), ("Swish", (2,)), ("AnyConvolution", (3,))),
@@ -277,4 +286,5 @@ RARER_MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("QuantizeByAxis", (0,)), ("Pointwise", (1,)), ("Add", (1, 2)), ("FakeQuantize", (3,)), ("Pointwise", (4,))),
     (("FakeQuantize", (0,)), ("ConstantMinus", (1,)), ("AnyConvolution", (2,))),
     (("FakeQuantize", (0,)), ("Upsampled", (1,)), ("FakeQuantize", (2,)), ("Pointwise", (3,))),
+    (("FakeQuantize", (0,)), ("Permuted", (1,)), ("AnyConvolution", (2,)), ("Relu", (3,))),
 )

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, constant_above
+from ovlpt.graph.consumers import consumers_of
+from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.shapes import shape_of
+from ovlpt.layer_transformation import LayerTransformation, replace_output
+from ovlpt.openvino_api import Node, opset8
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS
+from ovlpt.trace import Reason
+
+# What a permutation is moved through
+_PASSED = (
+    ARITHMETIC
+    | ACTIVATIONS
+    | {"Abs", "Ceiling", "Clamp", "Convert", "Erf", "Exp", "FakeQuantize", "Floor", "HardSigmoid", "Log", "Maximum", "Minimum"}
+    | {"Negative", "PRelu", "Pad", "Power", "Relu", "Sign", "Sqrt", "SquaredDifference", "Transpose"}
+)  # fmt: skip
+
+
+class PermutedChannels(LayerTransformation):
+    """A Gather that permutes the channels of a convolution's data, as two Gathers each of which is its own inverse.
+
+    OpenVINO moves a permutation of channels into the weights of the convolution and does not invert it, which is right for
+    those that are their own inverse, as from RGB to BGR. Any permutation is two of them, one after the other.
+    """
+
+    quiet = True
+    why = Reason("permuted_channels", "its order of channels would be moved into weights without being inverted")
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return ["opset1.Gather", "opset7.Gather", "opset8.Gather"]
+
+    def concerns(self, node: Node) -> bool:
+        order = _order(node)
+        return order is not None and bool((order[order] != np.arange(order.size)).any()) and _meets_convolution(node)
+
+    def can_be_transformed(self, node: Node) -> None:
+        """There is nothing to refuse."""
+
+    def transform(self, node: Node) -> None:
+        first, second = _own_inverses(_order(node))
+        axis = node.input_value(2)
+        once = opset8.gather(node.input_value(0), constant(first, "i64"), axis)
+        once.set_friendly_name(made_for(node.get_friendly_name(), Made.PERMUTED))
+        twice = opset8.gather(once, constant(second, "i64"), axis)
+        twice.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), twice.output(0))
+
+
+def _order(gather: Node) -> np.ndarray | None:
+    """The places that a Gather reads along an axis, if it reads each once, and not those of the batch."""
+    places, axis = (constant_above(value) for value in gather.input_values()[1:])
+    shape = shape_of(gather.input_value(0))
+    if places is None or axis is None or axis.size != 1 or places.ndim != 1 or not shape:
+        return None
+    size = shape[along := int(axis.flat[0]) % len(shape)]
+    if not along or size is None or size != places.size or gather.get_attributes().get("batch_dims", 0):
+        return None
+    order = places.astype(np.int64) % size
+    return order if np.unique(order).size == size else None
+
+
+def _meets_convolution(gather: Node) -> bool:
+    """Whether a convolution reads it, or what is computed of it element by element."""
+    pending, seen = [gather], set[int]()
+    while pending:
+        node = pending.pop()
+        for target in consumers_of(node.output(0)):
+            reader = target.get_node()
+            kind, identity = reader.get_type_name(), reader.get_instance_id()
+            if kind in CONVOLUTIONS and target.get_index() == 0:
+                return True
+            if kind in _PASSED and identity not in seen:
+                seen.add(identity)
+                pending.append(reader)
+    return False
+
+
+def _own_inverses(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two permutations, each its own inverse: ``x[order] == x[first][second]``. Each mirrors every cycle of the order."""
+    first, second = np.arange(order.size), np.arange(order.size)
+    pending = set(range(order.size))
+    while pending:
+        cycle = [pending.pop()]
+        while (place := int(order[cycle[-1]])) in pending:
+            pending.remove(place)
+            cycle.append(place)
+        places = np.array(cycle)
+        first[places], second[places] = np.roll(places[::-1], 2), np.roll(places[::-1], 1)
+    return first, second
