@@ -18,7 +18,7 @@ from ovlpt.device import virtual_gpu
 from ovlpt.fleet.engine import Died, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.machine import machine
-from tools.fuzz.numbers import EVERY, STOCK, WAYS, Failure
+from tools.fuzz.numbers import EVERY, NATIVE_ONLY, STOCK, WAYS, Failure
 from tools.fuzz.shard import GRAPHS, Judged, Settings, judge, tasks
 from tools.fuzz.sheltered import CHECKS
 
@@ -72,6 +72,9 @@ def _summary(check: str, found: list[Judged]) -> Iterator[str]:
         compared = {way: sum(not {way, EVERY} & hides for hides in hidden) for way in WAYS}
         counts = ", ".join(f"{way} {count}" for way, count in compared.items())
         yield f"{len(quantized)} are quantized; compared with the simulation are {counts}"
+        wrong = [str(judged.seed) for judged in quantized if any(map(_is_wrong_without_lpt, judged.failures))]
+        if wrong:  # a user has these numbers, whoever computes them
+            yield f"wrong, as in the plugin without any LPT: seeds {', '.join(wrong)}"
     stock = sum(judged.stock for judged in found)
     yield f"{stock} meet a fault of OpenVINO's own, counted below as {STOCK}"
     causes: Counter[str] = Counter()
@@ -79,6 +82,12 @@ def _summary(check: str, found: list[Judged]) -> Iterator[str]:
         causes.update({_line(failure) for failure in judged.failures})
     for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0])):
         yield f"{count:6} {cause}"
+
+
+def _is_wrong_without_lpt(failure: Failure) -> bool:
+    return (
+        failure.way == STOCK and failure.cause == "numbers" and failure.hides in WAYS and failure.hides != NATIVE_ONLY
+    )
 
 
 def _line(failure: Failure) -> str:
