@@ -108,3 +108,20 @@ def test_what_no_convolution_reads_stays():
     value = opset8.gather(quantized(x, -1.28, 1.27), const(ORDERS["rotated"], "i64"), const(1, "i64"))
     result = Transformed(model(opset8.softmax(value, 1), x)).after
     assert sum(node.get_type_name() == "Gather" for node in result.get_ops()) == 1
+
+
+@pytest.mark.parametrize("channels", [3, 6])
+@pytest.mark.parametrize("order", [(1, 2, 0), (2, 1, 0), (0, 2, 1)])
+def test_three_parts_that_a_concat_permutes(core, order, channels):
+    """Of several channels each compiling threw, of one they were rotated the other way."""
+    x = parameter([-1, channels, 4, 5])
+    parts = opset1.split(quantized(x, -1.28, 1.27), const(1, "i64"), 3).outputs()
+    value = quantized(opset1.concat([parts[part] for part in order], 1), -1.28, 1.27)
+    integers = np.random.default_rng(1).integers(-63, 64, [6, channels, 1, 1])
+    weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(0.01))
+    net = model(opset1.convolution(value, weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    data = samples()[:, :channels]
+    permuted = np.concatenate([np.split(data, 3, 1)[part] for part in order], 1)
+    expected = np.einsum("oi,bihw->bohw", integers[..., 0, 0] * 0.01, permuted.astype(np.float64))
+    for name, run in ways(net, core).items():
+        assert np.abs(np.array(run([data])[0]) - expected).max() < 1e-4, name
