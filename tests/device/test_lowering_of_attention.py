@@ -180,12 +180,12 @@ def _masked_attention(mask):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_constant_boolean_mask_on_an_attention_of_open_columns(by_form, form):
-    """A Select of constants, which the plugin fused into the product once it had folded it, and threw. OpenVINO 2025.2 itself
-    reads such a mask wrongly; on 2024.6, where the plugin has the attention as it is, it is read the other way around.
+    """A Select of constants, which the plugin fused into the product once it had folded it, and threw. Before 2025.3 OpenVINO
+    itself reads such a mask the other way around.
     """
     seen, rng = np.array([[True, False, True]]), np.random.default_rng(0)
     inputs = [rng.standard_normal((1, 8, rows, 8)).astype(np.float32) for rows in (1, 2, 1)]
-    added = np.where(seen if RELEASE >= (2025, 0) else ~seen, 0, -np.inf)
+    added = np.where(seen, 0, -np.inf)
     closed = _masked_attention(added.astype(np.float32))
     closed.reshape({port: list(values.shape) for port, values in zip(closed.inputs, inputs, strict=True)})
     apart = {"SNIPPETS_MODE": "DISABLE"}  # as in a model with states
