@@ -28,7 +28,19 @@ from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.replaced import detach, is_replaced, sources_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import Weights, read_weights
-from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
+from ovlpt.openvino_api import (
+    AnyInput,
+    Constant,
+    Manager,
+    Matcher,
+    MatcherPass,
+    Model,
+    ModelPass,
+    Node,
+    Output,
+    WrapType,
+    opset1,
+)
 from ovlpt.operations import Move, NodeFacts, Operation, operation_of
 from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import NUMPY, REAL
@@ -532,6 +544,14 @@ def constant_input(output: Output) -> np.ndarray | None:
     """The values of a constant input of a type that numpy has (axes, sizes, slopes …), else None."""
     node = output.get_node()
     return node.data if isinstance(node, Constant) and precision_of(output) in NUMPY else None
+
+
+def run_in_turn(model: Model, kinds: Iterable[Callable[..., Any]], **settings) -> None:
+    """In place: each pass over the whole model, before the next begins. ``settings``: of each."""
+    manager = Manager()
+    for kind in kinds:
+        manager.register_pass(kind(**settings))
+    manager.run_passes(model)
 
 
 def replace_output(old: Output, new: Output) -> None:

@@ -57,7 +57,7 @@ from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.stamp import is_transformed, stamp
-from ovlpt.layer_transformation import InTurn, LayerTransformation, class_of
+from ovlpt.layer_transformation import InTurn, LayerTransformation, class_of, run_in_turn
 from ovlpt.main import native as main_native
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
@@ -261,10 +261,7 @@ def as_defined(model: Model, **settings) -> Model:
     """In place: what OpenVINO reads otherwise than its format defines it, and each quantization in one piece. ``settings``:
     of the passes that do so.
     """
-    manager = Manager()
-    for kind in BEFORE_COMMON_OPTIMIZATIONS:
-        manager.register_pass(kind(**settings))
-    manager.run_passes(model)
+    run_in_turn(model, BEFORE_COMMON_OPTIMIZATIONS, **settings)
     return model
 
 

@@ -11,6 +11,7 @@ import openvino
 import ovlpt
 from ovlpt.device import PluginLowering
 from ovlpt.fake_quantize import fake_quantize
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Manager, NodeFactory, opset1
 from tests.conftest import EXACT
 from tests.networks import (
@@ -38,6 +39,19 @@ def drop_in(net, core):
     lowered = net.clone()  # the original is what it is compared with
     manager.run_passes(lowered)
     return lowered
+
+
+def ways(net, core) -> dict:
+    """What a user may run, and the simulation that it is compared with, compiled in f32."""
+    lowered = {"transformed": ovlpt.transform(net, core=core), "drop-in": drop_in(net, core)}
+    return {
+        "simulation": simulate(net, core),
+        "compiled": ovlpt.compile_model(net, "CPU", EXACT, core=core),
+        **{
+            name: core.compile_model(each, "CPU", {**EXACT, **ovlpt.lpt_properties(each, "CPU")})
+            for name, each in lowered.items()
+        },
+    }
 
 
 FORMS = ["in memory", "saved", "with the plugin's own LPT"]

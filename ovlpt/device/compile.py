@@ -34,6 +34,7 @@ from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, are_transformed, is_transformed, stamp, stamped
+from ovlpt.layer_transformation import run_in_turn
 from ovlpt.low_precision import LowPrecision, as_defined
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
@@ -203,10 +204,7 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
 
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
-    apart = Manager()
-    for kind in (BooleanMasks, FourBitIntegers, LargeOffsets, PermutedChannels):
-        apart.register_pass(kind())
-    apart.run_passes(model)
+    run_in_turn(model, (BooleanMasks, FourBitIntegers, LargeOffsets, PermutedChannels))
     on_cpu = plugin_config.kind(device) == "CPU"
     for node in all_nodes(model):
         if node.get_type_name() in ("Convolution", "MatMul"):

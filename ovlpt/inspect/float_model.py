@@ -27,9 +27,9 @@ from ovlpt.graph.constants import (
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
-from ovlpt.layer_transformation import insert_after, replace_output
+from ovlpt.layer_transformation import insert_after, replace_output, run_in_turn
 from ovlpt.low_precision import MISREAD
-from ovlpt.openvino_api import CompiledModel, Core, Manager, Model, Node, Output, opset1, opset6
+from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, opset1, opset6
 from ovlpt.operations import RECURRENT
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
@@ -44,10 +44,8 @@ def without_fake_quantize(model: Model) -> Model:
     values, as real numbers: stored as integers, the plugin would take the network for one of compressed weights.
     What it computes wrongly of floats is kept from it (`part_floats`), and boolean masks and permuted channels are mended.
     """
-    clone, manager = model.clone(), Manager()
-    for kind in (BooleanMasks, PermutedChannels):
-        manager.register_pass(kind())
-    manager.run_passes(clone)
+    clone = model.clone()
+    run_in_turn(clone, (BooleanMasks, PermutedChannels))
     for node in clone.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":
             node.output(0).replace(node.input_value(0))
@@ -85,10 +83,7 @@ def simulate(
 def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
     """A clone with integer weights as the real numbers that they are converted to, and apart what is computed wrongly else."""
     clone = model.clone()
-    manager = Manager()
-    for kind in MISREAD:
-        manager.register_pass(kind())
-    manager.run_passes(clone)
+    run_in_turn(clone, MISREAD)
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
     for node in clone.get_ordered_ops():
         part_floats(node)

@@ -10,7 +10,8 @@ import numpy as np
 from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.device.properties import EXACT
 from ovlpt.graph.constants import precision_of, rounded_to, same_operation
-from ovlpt.openvino_api import Constant, Core, Manager, Model, Node, Output, Tensor, Type, opset1
+from ovlpt.layer_transformation import run_in_turn
+from ovlpt.openvino_api import Constant, Core, Model, Node, Output, Tensor, Type, opset1
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
 
@@ -90,9 +91,8 @@ def _alone(node: Node, tensors: Sequence[Tensor]) -> list[np.ndarray]:
             values.append(tensor)
         inputs.append(source.output(0))
     copy = same_operation(node, inputs)
-    model, manager = Model([opset1.result(output) for output in copy.outputs()], parameters), Manager()
-    manager.register_pass(BooleanMasks())
-    manager.run_passes(model)
+    model = Model([opset1.result(output) for output in copy.outputs()], parameters)
+    run_in_turn(model, [BooleanMasks])
     request = _core().compile_model(model, "CPU", EXACT).create_infer_request()
     request.infer(values)
     return [_array(request.get_output_tensor(index)) for index in range(len(model.outputs))]

@@ -7,11 +7,11 @@ import pytest
 
 import ovlpt
 from ovlpt.graph.attention import MISREADS_BOOLEANS
-from ovlpt.inspect.float_model import simulate, without_fake_quantize
+from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.openvino_api import NodeFactory, opset1, opset8
 from tests.conftest import EXACT, Transformed
-from tests.lowered import drop_in
+from tests.lowered import ways
 from tests.networks import int8_weights, model, parameter, quantized
 from tools.fuzz.graphs import Form
 
@@ -57,20 +57,6 @@ def truth(query, key, mask: np.ndarray, products: str = "float") -> np.ndarray:
     scores = np.where(mask, scores, -np.inf)
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     return shares / shares.sum(-1, keepdims=True) @ key
-
-
-def ways(net, core) -> dict:
-    """What a user may run, and what it is compared with."""
-    transformed = ovlpt.transform(net, core=core)
-    lowered = drop_in(net, core)
-    return {
-        "simulation": simulate(net, core),
-        "compiled": ovlpt.compile_model(net, "CPU", EXACT, core=core),
-        **{
-            name: core.compile_model(each, "CPU", {**EXACT, **ovlpt.lpt_properties(each, "CPU")})
-            for name, each in (("transformed", transformed), ("drop-in", lowered))
-        },
-    }
 
 
 @pytest.mark.parametrize("sizes", ["known", "open"])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.inspect.float_model import simulate, without_fake_quantize
+from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.openvino_api import opset1, opset8
 from tests.conftest import EXACT, Transformed
-from tests.lowered import drop_in
+from tests.lowered import ways
 from tests.networks import const, model, parameter, quantized
 
 CHANNELS = 8
@@ -66,16 +66,8 @@ def samples(last: bool = False) -> np.ndarray:
     return np.random.default_rng(0).integers(-128, 128, shape).astype(np.float32) * np.float32(0.01)
 
 
-def ways(net, core) -> dict:
-    """What a user may run, and what it is compared with."""
-    result = {
-        "simulation": simulate(net, core),
-        "float": core.compile_model(without_fake_quantize(net), "CPU", EXACT),
-        "compiled": ovlpt.compile_model(net, "CPU", EXACT, core=core),
-    }
-    for name, each in (("transformed", ovlpt.transform(net, core=core)), ("drop-in", drop_in(net, core))):
-        result[name] = core.compile_model(each, "CPU", {**EXACT, **ovlpt.lpt_properties(each, "CPU")})
-    return result
+def ways_and_float(net, core) -> dict:
+    return {**ways(net, core), "float": core.compile_model(without_fake_quantize(net), "CPU", EXACT)}
 
 
 @pytest.mark.parametrize(("in_groups", "last"), [(False, False), (True, False), (False, True)])
@@ -85,7 +77,7 @@ def test_the_channels_that_a_convolution_reads(core, order, between, in_groups, 
     net, data = graph(ORDERS[order], between, in_groups, last), samples(last)
     expected = truth(data, ORDERS[order], between, in_groups, last)
     step = 0 if between == "nothing" else 0.01 * 63 * 0.01 * CHANNELS  # a factor leaves the grid
-    for name, run in ways(net, core).items():
+    for name, run in ways_and_float(net, core).items():
         assert np.abs(np.array(run([data])[0]) - expected).max() < 1e-4 + step, name
 
 
@@ -123,5 +115,5 @@ def test_three_parts_that_a_concat_permutes(core, order, channels):
     data = samples()[:, :channels]
     permuted = np.concatenate([np.split(data, 3, 1)[part] for part in order], 1)
     expected = np.einsum("oi,bihw->bohw", integers[..., 0, 0] * 0.01, permuted.astype(np.float64))
-    for name, run in ways(net, core).items():
+    for name, run in ways_and_float(net, core).items():
         assert np.abs(np.array(run([data])[0]) - expected).max() < 1e-4, name
