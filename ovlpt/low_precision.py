@@ -27,6 +27,7 @@ from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.canonicalize.reshapes_before_fake_quantize import ReshapesBeforeFakeQuantize
 from ovlpt.canonicalize.rounded_integers import RoundedIntegers
+from ovlpt.canonicalize.spelled_ellipses import SpelledEllipses
 from ovlpt.canonicalize.stored_operands import StoredOperands
 from ovlpt.canonicalize.stored_weights import StoredWeights
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
@@ -122,6 +123,7 @@ MISREAD: tuple[type[LayerTransformation], ...] = (
     OutputChannelScales,
     LargeOffsets,
     PermutedChannels,
+    SpelledEllipses,
     WideIntervals,
 )
 

@@ -80,6 +80,7 @@ _OF_THE_GRAPH = [
     "dynamic_rank",
     "dynamic_shape",
     "dynamic_weights",
+    "ellipsis",
     "empty_interval",
     "falling",
     "few_channels",

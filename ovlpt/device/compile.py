@@ -16,6 +16,7 @@ from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.permuted_channels import PermutedChannels
+from ovlpt.canonicalize.spelled_ellipses import SpelledEllipses
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
 from ovlpt.device.known_sizes import fold_known_sizes
@@ -204,7 +205,7 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
 
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
-    run_in_turn(model, (BooleanMasks, FourBitIntegers, LargeOffsets, PermutedChannels))
+    run_in_turn(model, (BooleanMasks, FourBitIntegers, LargeOffsets, PermutedChannels, SpelledEllipses))
     on_cpu = plugin_config.kind(device) == "CPU"
     for node in all_nodes(model):
         if node.get_type_name() in ("Convolution", "MatMul"):

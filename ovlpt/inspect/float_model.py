@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.canonicalize.permuted_channels import PermutedChannels
+from ovlpt.canonicalize.spelled_ellipses import SpelledEllipses
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.floats import part_floats
 from ovlpt.device.lowering.folding import read_computed
@@ -42,10 +43,10 @@ _RECURRENT = frozenset((*RECURRENT, "GRUCell", "LSTMCell", "RNNCell", "RNNSequen
 def without_fake_quantize(model: Model) -> Model:
     """A clone whose activations are not quantized: each FakeQuantize is bypassed. Weights keep their quantized
     values, as real numbers: stored as integers, the plugin would take the network for one of compressed weights.
-    What it computes wrongly of floats is kept from it (`part_floats`), and boolean masks and permuted channels are mended.
+    What it computes wrongly of floats is kept from it (`part_floats`), and boolean masks, permuted channels and ellipses are mended.
     """
     clone = model.clone()
-    run_in_turn(clone, (BooleanMasks, PermutedChannels))
+    run_in_turn(clone, (BooleanMasks, PermutedChannels, SpelledEllipses))
     for node in clone.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":
             node.output(0).replace(node.input_value(0))

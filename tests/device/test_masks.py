@@ -69,3 +69,13 @@ def test_a_mask_beside_quantized_scores(by_form, core, precision, is_open, first
     net = _open(net) if is_open else net
     found = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": precision}, core=core)(inputs)[0]
     assert np.sqrt(((found - expected) ** 2).mean() / (expected**2).mean()) < 0.02
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_mask_that_is_taken_away(by_form, form):
+    """Multiplied by -1 and added, the difference became one of floats and integers, and compiling threw."""
+    data = parameter(_SHAPE)
+    hidden = opset1.reshape(_hidden(data, 100), const([2, 2, 4, 6, 6], "i64"), False)
+    difference = opset1.subtract(opset1.transpose(hidden, const([0, 1, 2, 4, 3], "i64")), hidden)
+    net, inputs = model([difference, quantized(data, -1.28, 1.27)], data), _inputs()
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])

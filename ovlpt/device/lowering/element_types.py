@@ -244,7 +244,7 @@ def convert_by_f64(convert: Node) -> Node | None:
 def add_in_f32(add: Node) -> Node | None:
     """A relaxed Add of a constant to f16 or integers, before or after another Add, would be merged with it into one that
     is not relaxed and throw; so would it beside a Subtract, which the plugin makes an Add of. One of what is multiplied
-    by -1 would become such a Subtract, and one of 0 be dropped with the type that it reports.
+    by -1 would become such a Subtract, of integers where its factor is relaxed, and one of 0 be dropped with the type that it reports.
     """
     added, sums = constant_above(add.input_value(1)) if is_widened(add) else None, ("Add", "Subtract")
     if added is not None and (
@@ -252,8 +252,12 @@ def add_in_f32(add: Node) -> Node | None:
     ):
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
-    if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):
+    turned = [value.get_node() for value in add.input_values() if _is_turned(value.get_node())]
+    relaxed = [factor for factor in turned if is_widened(factor)]
+    if not relaxed and (len(types) == 1 or not turned):
         return None
+    for factor in relaxed:  # the Subtract would read its data
+        convert_data(factor, opset1.multiply)
     real = precision_of(add.output(0))
     plain = opset1.add(*(opset1.convert(value, real) for value in add.input_values()))
     plain.set_friendly_name(add.get_friendly_name())
