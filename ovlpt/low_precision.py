@@ -12,6 +12,7 @@ from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
 from ovlpt.canonicalize.empty_intervals import EmptyIntervals
+from ovlpt.canonicalize.factors_before_kernels import FactorsBeforeKernels
 from ovlpt.canonicalize.fewer_levels import FewerLevels, has_few_levels
 from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.integer_differences import IntegerDifferences
@@ -112,18 +113,24 @@ T = TypeVar("T")
 
 BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `CommonOptimizations`
 
-# What OpenVINO reads otherwise than its format defines it, or rounds away before it quantizes anything: the simulation is
-# mended, too, and a compilation before all else.
-MISREAD: tuple[type[LayerTransformation], ...] = (
+# What OpenVINO reads otherwise than its format defines it, in networks of floats, too.
+MISREAD_FLOATS: tuple[type[LayerTransformation], ...] = (
     BooleanMasks,
+    FactorsBeforeKernels,
+    PermutedChannels,
+    SpelledEllipses,
+)
+
+# The same of quantized networks, and what it rounds away before it quantizes anything: the simulation is mended, too, and a
+# compilation before all else.
+MISREAD: tuple[type[LayerTransformation], ...] = (
+    *MISREAD_FLOATS,
     EmptyIntervals,
     FourBitIntegers,
     IntegerDifferences,
     RoundedIntegers,
     OutputChannelScales,
     LargeOffsets,
-    PermutedChannels,
-    SpelledEllipses,
     WideIntervals,
 )
 

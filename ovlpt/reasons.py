@@ -82,6 +82,7 @@ _OF_THE_GRAPH = [
     "dynamic_weights",
     "ellipsis",
     "empty_interval",
+    "factor_by_position",
     "falling",
     "few_channels",
     "fewer_levels",

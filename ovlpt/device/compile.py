@@ -11,12 +11,9 @@ from pathlib import Path
 
 from ovlpt import plugin_config
 from ovlpt.canonicalize import native as canonicalize_native
-from ovlpt.canonicalize.boolean_masks import BooleanMasks
 from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
-from ovlpt.canonicalize.permuted_channels import PermutedChannels
-from ovlpt.canonicalize.spelled_ellipses import SpelledEllipses
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
 from ovlpt.device.known_sizes import fold_known_sizes
@@ -36,7 +33,7 @@ from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, are_transformed, is_transformed, stamp, stamped
 from ovlpt.layer_transformation import run_in_turn
-from ovlpt.low_precision import LowPrecision, as_defined
+from ovlpt.low_precision import MISREAD_FLOATS, LowPrecision, as_defined
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.plugin_config.this_cpu import takes_signed_activations
@@ -205,7 +202,7 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
 
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
-    run_in_turn(model, (BooleanMasks, FourBitIntegers, LargeOffsets, PermutedChannels, SpelledEllipses))
+    run_in_turn(model, (*MISREAD_FLOATS, FourBitIntegers, LargeOffsets))
     on_cpu = plugin_config.kind(device) == "CPU"
     for node in all_nodes(model):
         if node.get_type_name() in ("Convolution", "MatMul"):

@@ -7,9 +7,6 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from ovlpt import plugin_config
-from ovlpt.canonicalize.boolean_masks import BooleanMasks
-from ovlpt.canonicalize.permuted_channels import PermutedChannels
-from ovlpt.canonicalize.spelled_ellipses import SpelledEllipses
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.floats import part_floats
 from ovlpt.device.lowering.folding import read_computed
@@ -29,7 +26,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import insert_after, replace_output, run_in_turn
-from ovlpt.low_precision import MISREAD
+from ovlpt.low_precision import MISREAD, MISREAD_FLOATS
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, opset1, opset6
 from ovlpt.operations import RECURRENT
 from ovlpt.operations.families import ARITHMETIC
@@ -43,10 +40,10 @@ _RECURRENT = frozenset((*RECURRENT, "GRUCell", "LSTMCell", "RNNCell", "RNNSequen
 def without_fake_quantize(model: Model) -> Model:
     """A clone whose activations are not quantized: each FakeQuantize is bypassed. Weights keep their quantized
     values, as real numbers: stored as integers, the plugin would take the network for one of compressed weights.
-    What it computes wrongly of floats is kept from it (`part_floats`), and boolean masks, permuted channels and ellipses are mended.
+    What it computes wrongly of floats is kept from it (`part_floats`), and what OpenVINO misreads (`MISREAD_FLOATS`) is mended.
     """
     clone = model.clone()
-    run_in_turn(clone, (BooleanMasks, PermutedChannels, SpelledEllipses))
+    run_in_turn(clone, MISREAD_FLOATS)
     for node in clone.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":
             node.output(0).replace(node.input_value(0))

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from ovlpt import plugin_config
+from ovlpt.canonicalize.factors_before_kernels import keep_factor_by_position
 from ovlpt.device import this_cpu
 from ovlpt.device.lowering import (
     element_types,
@@ -591,6 +592,10 @@ RULES = (
         guards.part_from_row, "MatMul", _CPU,
         "with AMX the kernel of an attention would read a mask of one row from elsewhere: wrong numbers",
         phase=Phase.ALL, here=takes_signed_activations,
+    ),
+    _rule(
+        keep_factor_by_position, CONVOLUTIONS, _BOTH,
+        "a factor by row or column would be moved into the weights, if the kernel has as many: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         rows.part_by_head, "MatMul", _CPU,
