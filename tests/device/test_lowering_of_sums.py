@@ -176,3 +176,19 @@ def test_a_float_layer_and_the_integers_that_are_added_to_it(by_form, shape, low
     net = model(convolution(quantized(summed, low, 1.8), 8, kernel=1), x)
     inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 4, 4)).astype(np.float32)]
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=0.02)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_strided_float_layer_before_a_sum_with_integers(by_form, pooled, form):
+    """It becomes one of groups, of which no more rules were asked: fused with the sum, it threw in inference, or ended the process."""
+    x, rng = parameter([1, 16, -1, -1]), np.random.default_rng(0)
+    ends = [const(high * np.linspace(1, 2, 16).reshape(1, 16, 1, 1)) for high in (-1, 1)]
+    data = opset1.fake_quantize(x, *ends, *ends, 255)
+    other = opset1.max_pool(data, [2, 2], [0, 0], [0, 0], [1, 1]) if pooled else data
+    weights = const(rng.uniform(-1, 1, (16, 16, 1, 1)))
+    total = opset1.add(other, opset1.convolution(data, weights, [2, 2], [0, 0], [0, 0], [1, 1]))
+    net = model(convolution(quantized(total, -2.56, 2.54), 16, 1), x)
+    size = 5 if pooled else 1
+    inputs = [rng.uniform(-1, 1, (1, 16, size, size)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=0.9)

@@ -20,6 +20,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import MARKS_TYPES, Model, ModelPass, Node
+from ovlpt.operations import WEIGHTED
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
@@ -112,20 +113,23 @@ class PluginLowering(ModelPass):
             if (follows := of_kind.get(kind)) is None:
                 follows = of_kind[kind] = [rule for rule in rules if not rule.operations or kind in rule.operations]
             if follows and (phase is not Phase.RELAXED or is_relaxed(node)) and not is_replaced(node):
-                lowered.append(self._follow(follows, node, kind))
+                lowered.append(self._follow(follows, node, kind, rules))
             else:
                 lowered.append((node, kind))
         return lowered
 
-    def _follow(self, rules: Iterable[Rule], node: Node, kind: str) -> tuple[Node, str]:
+    def _follow(self, follows: Iterable[Rule], node: Node, kind: str, rules: list[Rule]) -> tuple[Node, str]:
+        """``follows``: those of ``rules`` that are of its kind; a layer that becomes one of another kind follows on as such."""
         name, read = node.get_friendly_name(), node.input_values()  # a rule may rename the node
-        for rule in rules:
+        for rule in follows:
             if (lowered := rule.apply(node)) is not None:
                 self._add(rule, kind, name)
                 detach(node, *(value.get_node() for value in read))
                 node, name = lowered, lowered.get_friendly_name()
-                if node.get_type_name() != kind:
-                    return node, node.get_type_name()
+                if (made := node.get_type_name()) != kind:
+                    still = made in WEIGHTED and (rule.phase is not Phase.RELAXED or is_relaxed(node))
+                    later = rules[rules.index(rule) + 1 :] if still else []
+                    return self._follow([each for each in later if made in each.operations], node, made, rules)
                 read = node.input_values()
         return node, kind
 
