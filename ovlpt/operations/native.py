@@ -58,8 +58,9 @@ def _broadcastable(facts: NodeFacts) -> Reason | None:
     """One scale, or several where the axis of the channels keeps its place and its size."""
     axis, is_explicit = facts.channel_axis, facts.attributes["mode"] == "explicit"
     axes = mapped_axes(facts) if is_explicit else range(facts.rank)
-    stays = axes is not None and axes[axis] == axis and facts.shape[axis] == facts.output_shape[axis]
-    if per_tensor(facts) is None or (stays and facts.shape[axis] is not None):
+    if per_tensor(facts) is None:
+        return None
+    if axes is not None and axes[axis] == axis and facts.shape[axis] == facts.output_shape[axis] is not None:
         return None
     text = f"{show(facts.shape)} becomes {show(facts.output_shape)}: the channels do not stay where they are"
     return Reason("channel_moves", text)

@@ -1,4 +1,9 @@
-from tests.graphs import quantized
+import pytest
+
+from ovlpt.config import Params
+from ovlpt.openvino_api import opset8
+from tests.conftest import Transformed
+from tests.graphs import fake_quantize, i64, model, parameter, quantized
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -77,3 +82,13 @@ def test_both_ways_to_another_rank(assert_transformed, assert_rejected):
         """,
     )
     assert_rejected(quantized("Broadcast both ways", "channel", 3), "Broadcast", "broadcast_rank")
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_one_number(native_only):
+    """As the zeros of a recurrent layer's state: it has no axis of channels, for which the native library's rule looked."""
+    data = fake_quantize(parameter(()), 0.0, 2.55)
+    spread = opset8.broadcast(data, i64(3, 4), broadcast_spec="numpy")
+    result = Transformed(model(spread), Params(native_only=native_only))
+    assert result.transformed("Broadcast")
+    result.assert_numbers()
