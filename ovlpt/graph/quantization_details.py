@@ -11,6 +11,8 @@ from ovlpt.graph.constants import made_before, numbers_of, once
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import ALL_LEVELS, PrecisionDetails, precision_details
 
+_NARROW = 1e-3  # of wider intervals what `precision_details` counts as zero is less than a step
+
 
 @dataclass(frozen=True)
 class QuantizationDetails:
@@ -67,6 +69,14 @@ class QuantizationDetails:
     def precision(self) -> PrecisionDetails:
         """What the output intervals ask for."""
         return precision_details(self.levels, self.output_low, self.output_high)
+
+    @functools.cached_property
+    def precision_of_narrow(self) -> PrecisionDetails:
+        """The same, where a narrow interval, beside which all counts as zero, is read as a wide one of the same ratio."""
+        largest = max(float(np.abs(end).max()) for end in (self.output_low, self.output_high))
+        if not 0 < largest < _NARROW:
+            return self.precision
+        return precision_details(self.levels, self.output_low / largest, self.output_high / largest)
 
 
 def interval_end(value: Output) -> Constant | None:

@@ -31,6 +31,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     operation = OPERATIONS["FakeQuantize"]
     shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
     one_each: ClassVar[bool] = True  # an integer for each level and no more
+    narrow_has_no_zero_point: ClassVar[bool] = False  # of an interval both of whose ends count as zero
     clips_scales: ClassVar[bool] = False  # to those that `decompose` gives
 
     def can_be_transformed(self, node: Node) -> None:
@@ -162,7 +163,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         self, details: QuantizationDetails, allowed: tuple[str, ...], alignment: IntervalsAlignment | None
     ) -> DataPrecision:
         allowed = self._fitting(details, allowed)
-        asked = details.precision
+        asked = details.precision if self.narrow_has_no_zero_point else details.precision_of_narrow
         levels = 256 if alignment is not None and alignment.value.is_mixed else details.levels
         create = DataPrecision.one_each if self.one_each and alignment is None else DataPrecision.of
         if asked.precision in allowed:

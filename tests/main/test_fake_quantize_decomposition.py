@@ -105,3 +105,12 @@ def test_an_interval_that_is_too_wide_for_a_scale_stays():
     assert result.reasons("FakeQuantizeDecomposition") == ["overflow"]
     native = Transformed(model(layer(hidden)), Params(native_only=True))
     assert native.transformed("FakeQuantizeDecomposition")
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.1e-7, 1.45e-7), (-4e-7, 2.1e-6), (2e-7, 8e-7), (0.0, 5e-8)])
+def test_an_interval_near_to_zero_keeps_its_zero_point(low, high):
+    """Ends within 1e-6 count as zero beside wider intervals; alone they are numbers, which a normalization makes large."""
+    graph = model(opset1.relu(fake_quantize(parameter((1, 4, 5, 5)), low, high)))
+    result = Transformed(graph)
+    assert result.transformed("FakeQuantizeDecomposition")
+    result.assert_numbers()

@@ -20,6 +20,7 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
     """All integers of the type are taken, also where there is one more than levels."""
 
     one_each = False
+    narrow_has_no_zero_point = True
     clips_scales = True
     shapes_follow = True
 
