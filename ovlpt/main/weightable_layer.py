@@ -74,7 +74,7 @@ class WeightableLayerTransformation(LayerTransformation):
         allowed = self.attributes.get(node.input(1), Precisions)
         reject_unless(
             found.zero_point is None
-            or weights.zero_point is not None
+            or (weights.zero_point is not None and weights.zero_point.any())
             or allowed is None
             or weights.precision in allowed.value,
             "weights_range",

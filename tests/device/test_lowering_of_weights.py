@@ -320,12 +320,15 @@ def test_a_pointwise_convolution_beside_a_transpose(core, case, is_quantized):
 
 
 @pytest.mark.parametrize("groups", [1, 8])
+@pytest.mark.parametrize("zero", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_weights_of_u8_beside_data_with_a_zero_point(by_form, form, groups):
+def test_weights_of_u8_beside_data_with_a_zero_point(by_form, form, zero, groups):
     """Averages, as ONNX Runtime's u8 stores them: the data's zero point was fused into a layer of f32, which throws before int8."""
     shape = (8, 1, 1, 3, 3) if groups > 1 else (8, 8, 3, 3)
     stored = const(np.random.default_rng(0).integers(0, 256, shape), "u8")
-    weights = opset1.multiply(opset1.convert(stored, "f32"), const(0.002))
+    real = opset1.convert(stored, "f32")
+    real = opset1.subtract(real, opset1.convert(const(0, "u8"), "f32")) if zero else real
+    weights = opset1.multiply(real, const(0.002))
     x = parameter([1, 8, 8, 8])
     data, kind = quantized(x, -1, 1.55), opset1.group_convolution if groups > 1 else opset1.convolution
     averaged = kind(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
