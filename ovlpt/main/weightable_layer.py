@@ -73,12 +73,11 @@ class WeightableLayerTransformation(LayerTransformation):
             _reject_fraction(weights.zero_point)
         allowed = self.attributes.get(node.input(1), Precisions)
         reject_unless(
-            found.zero_point is None
-            or (weights.zero_point is not None and weights.zero_point.any())
-            or allowed is None
-            or weights.precision in allowed.value,
+            allowed is None or weights.precision in allowed.value,
             "weights_range",
-            f"the weights are stored as {weights.precision}, beyond i8, and no kernel subtracts the data's zero point beside such",
+            f"the weights are stored as {weights.precision}, and kernels read {' or '.join(allowed.value)} alone"
+            if allowed
+            else "",
         )
 
     def _check_axis(self, node: Node, found: Dequantization) -> None:
