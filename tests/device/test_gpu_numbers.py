@@ -302,6 +302,21 @@ def test_built_programs_are_kept(tmp_path, monkeypatch):
     assert all(path.stat().st_size > 100 for path in kept)
 
 
+def test_built_programs_are_those_of_a_version(tmp_path, monkeypatch):
+    """A fresh environment has the runtime at another path, and as a new file."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "ovlpt").mkdir()
+    runtimes = [tmp_path / name / "libintelocl.so" for name in ("one", "another", "larger")]
+    for runtime in runtimes:
+        runtime.parent.mkdir()
+        runtime.write_bytes(b"library" if runtime != runtimes[2] else b"another library")
+    one, another, larger = (virtual_gpu._kernels(tmp_path / "built" / "lib.so", {"numpy": each}) for each in runtimes)
+    assert one == another != larger
+    assert virtual_gpu._kernels(tmp_path / "changed" / "lib.so", {"numpy": runtimes[0]}) != one
+    monkeypatch.setattr(virtual_gpu.metadata, "version", lambda name: "another")
+    assert virtual_gpu._kernels(tmp_path / "built" / "lib.so", {"numpy": runtimes[0]}) != one
+
+
 @executes
 def test_check_and_verify_compare_numbers():
     found = ovlpt.check(one_convolution(), "GPU", against="stock", virtual="xelp", execute=True, precision="f16")

@@ -123,9 +123,10 @@ def load(gpu: str, execute: bool = False) -> None:
     os.environ["OVLPT_VIRTUAL_GPU"] = gpu
     built = library(execute)
     if execute:
-        runtime = _runtime()["intel-opencl-rt"]
+        libraries = _runtime()
+        runtime = libraries["intel-opencl-rt"]
         os.environ["OVLPT_OPENCL_RUNTIME"] = str(runtime)
-        os.environ["OVLPT_KERNELS"] = str(_kernels(built, runtime))
+        os.environ["OVLPT_KERNELS"] = str(_kernels(built, libraries))
         try:
             ctypes.CDLL(str(runtime))
         except OSError as error:
@@ -181,9 +182,13 @@ def _runtime() -> dict[str, Path]:
     return found
 
 
-def _kernels(built: Path, runtime: Path) -> Path:
-    """The folder of built programs: of one library, one runtime and one kind of CPU, whose machine code they hold."""
-    facts = [built.parent.name, str(runtime), str(runtime.stat().st_mtime_ns), str(runtime.stat().st_size)]
+def _kernels(built: Path, runtime: dict[str, Path]) -> Path:
+    """The folder of built programs: of one library, one runtime and one kind of CPU, whose machine code they hold.
+
+    ``runtime``: as `_runtime` says. What is installed anew, or elsewhere, in the same version finds the same folder.
+    """
+    facts = [built.parent.name]
+    facts += [f"{name} {metadata.version(name)} {path.stat().st_size}" for name, path in runtime.items()]
     text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     facts += [line for line in text.splitlines() if line.startswith(("model name", "flags"))]
     folder = cache.folder() / f"kernels-{hashlib.sha256(chr(10).join(facts).encode()).hexdigest()[:16]}"
