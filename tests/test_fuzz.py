@@ -471,6 +471,7 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     assert fits(opset1.strided_slice(narrow, second, stride, stride, **masks))
     assert fits(opset1.strided_slice(data, first, stride, stride, **masks))
     assert not fits(opset1.strided_slice(data, second, stride, stride, **masks))
+    assert not fits(opset1.relu(parameter((1, 4, 0, 1))))
     assert fits(opset1.prelu(data, f32(np.zeros(4))))
     assert fits(opset1.prelu(data, f32(np.zeros(1))))
     assert not fits(opset1.prelu(data, f32(np.zeros(6))))

@@ -473,6 +473,8 @@ def reads_within(node: Node) -> bool:
     """
     if any(value.get_partial_shape().is_dynamic for value in node.input_values()):
         return True
+    if any(0 in value.get_shape() for value in node.input_values()):
+        return False
     shape = node.get_input_shape(0) if node.get_input_size() else ()
     if node.get_type_name() == "Gather":
         indices, axis = (constant_above(node.input_value(port)) for port in (1, 2))
