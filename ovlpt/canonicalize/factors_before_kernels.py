@@ -30,7 +30,7 @@ class FactorsBeforeKernels(LayerTransformation):
         """There is nothing to refuse."""
 
     def transform(self, node: Node) -> None:
-        keep_factor_by_position(node)
+        part_from_factor(node)
 
 
 def takes_factor_by_position(convolution: Node) -> bool:
@@ -51,12 +51,9 @@ def takes_factor_by_position(convolution: Node) -> bool:
     return False
 
 
-def keep_factor_by_position(convolution: Node) -> Node | None:
-    """A maximum between the factor and the convolution (`FactorsBeforeKernels`)."""
-    if not takes_factor_by_position(convolution):
-        return None
+def part_from_factor(convolution: Node) -> None:
+    """A maximum between the factor and the convolution."""
     product = convolution.input_value(0)
     apart = kept_apart(product)
     apart.set_friendly_name(made_for(product.get_node().get_friendly_name(), Made.ALONE))
     convolution.input(0).replace_source_output(apart.output(0))
-    return convolution

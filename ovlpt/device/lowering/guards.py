@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ovlpt.canonicalize.factors_before_kernels import part_from_factor, takes_factor_by_position
 from ovlpt.common_optimizations import group_normalization
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_kernels
@@ -149,6 +150,14 @@ def _has_few_weights(convolution: Node) -> bool:
     if weights is not None and convolution.get_type_name() == "GroupConvolution":
         weights = weights[1:] if weights[0] == 1 else None
     return weights is not None and None not in weights and weights[1] <= _IMAGE and prod(weights) <= _FEW_WEIGHTS
+
+
+def keep_factor_by_position(convolution: Node) -> Node | None:
+    """A scale by row or column that low precision has left before a convolution of floats (`FactorsBeforeKernels`)."""
+    if not takes_factor_by_position(convolution):
+        return None
+    part_from_factor(convolution)
+    return convolution
 
 
 def part_by_column(product: Node) -> Node | None:

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from ovlpt import plugin_config
-from ovlpt.canonicalize.factors_before_kernels import keep_factor_by_position
 from ovlpt.device import this_cpu
 from ovlpt.device.lowering import (
     element_types,
@@ -594,7 +593,7 @@ RULES = (
         phase=Phase.ALL, here=takes_signed_activations,
     ),
     _rule(
-        keep_factor_by_position, CONVOLUTIONS, _BOTH,
+        guards.keep_factor_by_position, CONVOLUTIONS, _BOTH,
         "a factor by row or column would be moved into the weights, if the kernel has as many: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
