@@ -135,3 +135,17 @@ def test_arrays_of_an_earlier_inference_stay_as_they_are(core):
     ovlpt.execution_types(compiled, [later])
     assert (earlier == 1).all()
     assert (later == 7).all()
+
+
+@pytest.mark.parametrize("is_run_before", [False, True])
+def test_later_requests_do_not_write_into_memory_that_is_freed(core, is_run_before):
+    """A new request had the memory of the one that counted: what lay there since was overwritten, or the process ended."""
+    compiled = core.compile_model(model(opset1.sigmoid(parameter((-1, 3, 64, 64)))), "CPU")
+    inputs = np.ones((1, 3, 64, 64), np.float32)
+    if is_run_before:
+        compiled([inputs])
+    ovlpt.execution_types(compiled, [inputs])
+    others = [np.full_like(inputs, 7) for _ in range(64)]
+    compiled.create_infer_request().infer([2 * inputs])
+    assert all((other == 7).all() for other in others)
+    assert (inputs == 1).all()
