@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointAfter
+from ovlpt.attributes import DisableCleanup, ZeroPointAfter
 from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
@@ -61,9 +61,9 @@ class WeightableLayerTransformation(LayerTransformation):
                 "zero_point_precision",
                 f"the zero point has type {found.zero_point_precision}, the data {found.data_precision}",
             )
-        self._check_weights(node, self.weights(node), found)
+        self._check_weights(self.weights(node), found)
 
-    def _check_weights(self, node: Node, weights: Weights, found: Dequantization) -> None:
+    def _check_weights(self, weights: Weights, found: Dequantization) -> None:
         reject_unless(
             weights.are_constant or found.zero_point is None,
             "dynamic_weights",
@@ -71,14 +71,6 @@ class WeightableLayerTransformation(LayerTransformation):
         )
         if remainder(weights.zero_point, weights.precision) is not None:
             _reject_fraction(weights.zero_point)
-        allowed = self.attributes.get(node.input(1), Precisions)
-        reject_unless(
-            allowed is None or weights.precision in allowed.value,
-            "weights_range",
-            f"the weights are stored as {weights.precision}, and kernels read {' or '.join(allowed.value)} alone"
-            if allowed
-            else "",
-        )
 
     def _check_axis(self, node: Node, found: Dequantization) -> None:
         """After a MatMul constants differ by columns."""

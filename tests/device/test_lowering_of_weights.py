@@ -317,21 +317,3 @@ def test_a_pointwise_convolution_beside_a_transpose(core, case, is_quantized):
     np.testing.assert_allclose(
         core.compile_model(without_fake_quantize(net), "CPU", EXACT)(inputs)[0], expected, atol=1e-5
     )
-
-
-@pytest.mark.parametrize("groups", [1, 8])
-@pytest.mark.parametrize("zero", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-def test_weights_of_u8_beside_data_with_a_zero_point(by_form, form, zero, groups):
-    """Averages, as ONNX Runtime's u8 stores them: the data's zero point was fused into a layer of f32, which throws before int8."""
-    shape = (8, 1, 1, 3, 3) if groups > 1 else (8, 8, 3, 3)
-    stored = const(np.random.default_rng(0).integers(0, 256, shape), "u8")
-    real = opset1.convert(stored, "f32")
-    real = opset1.subtract(real, opset1.convert(const(0, "u8"), "f32")) if zero else real
-    weights = opset1.multiply(real, const(0.002))
-    x = parameter([1, 8, 8, 8])
-    data, kind = quantized(x, -1, 1.55), opset1.group_convolution if groups > 1 else opset1.convolution
-    averaged = kind(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
-    net = model([convolution(quantized(averaged, -1, 1.55), 8, 1)], x)
-    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 8, 8, 8)).astype(np.float32)]
-    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])

@@ -14,7 +14,7 @@ from ovlpt.trace import reject_unless
 
 
 class _Weighted(WeightableLayerTransformation):
-    def _check_weights(self, node: Node, weights: Weights, found: Dequantization) -> None:
+    def _check_weights(self, weights: Weights, found: Dequantization) -> None:
         """Data that a FakeQuantize right before it quantizes does for weights."""
         is_direct = weights.are_constant or weights.source.get_node().get_type_name() == "FakeQuantize"
         reject_unless(is_direct, "dynamic_weights", "the weights are not constant, nor quantized right before it")
