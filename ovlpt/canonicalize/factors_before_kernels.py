@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import numpy as np
+
 from ovlpt.graph.constants import constant_above, kept_apart
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.shapes import shape_of
@@ -44,9 +46,8 @@ def takes_factor_by_position(convolution: Node) -> bool:
         factor = constant_above(value)
         extents = () if factor is None else factor.shape[-space:]
         kernel_extents = kernel[len(kernel) - len(extents) :]
-        if any(size > 1 for size in extents) and all(
-            size in (1, of_kernel) for size, of_kernel in zip(extents, kernel_extents, strict=True)
-        ):
+        fits = all(size in (1, taps) for size, taps in zip(extents, kernel_extents, strict=True))
+        if extents and fits and np.ptp(factor, axis=tuple(range(-len(extents), 0))).any():
             return True
     return False
 

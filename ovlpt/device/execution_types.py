@@ -14,7 +14,7 @@ import numpy as np
 from ovlpt.device.layer_types import BOUNDARY, PASS_ON
 from ovlpt.device.states import anew
 from ovlpt.display import html_table, to_frame
-from ovlpt.openvino_api import CompiledModel
+from ovlpt.openvino_api import CompiledModel, Tensor
 from ovlpt.trace import InputError
 
 CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
@@ -173,6 +173,10 @@ def execution_types(
     return ExecutionTypes(layers)
 
 
+# Inputs of dynamic sizes, which later requests of a model have, too, and copy theirs into: kept to the end, as nobody knows when
+# the last of these requests is gone.
+_kept: list[Tensor] = []
+
 _KEYS = ("layerType", "primitiveType", "runtimePrecision", "outputPrecisions", "originalLayersNames")
 
 
@@ -215,6 +219,9 @@ def _counters(
             f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs
         )
         raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
+    finally:
+        dynamic = [port for port in request.model_inputs if port.get_partial_shape().is_dynamic]
+        _kept.extend(request.get_tensor(port) for port in dynamic)
     infos, last = [*readings[0], *readings[-1]], {info.node_name: info for info in readings[-1]}
     idle = {
         info.node_name for reading in readings for info in reading if _passes_on(info) and _microseconds(info) < _COPY

@@ -34,19 +34,13 @@ def anew(request: Any, inputs: Any = None) -> Callable[[], object]:
     return run
 
 
-_kept: list[Tensor] = []  # to the end: nobody knows when the last request of a model is gone
-
-
 def _own_memory(request: Any) -> None:
     """With inputs of dynamic sizes, a new request has those of the last inference of its model, which may be arrays of the
-    caller: its own inputs would be copied into them. So would those of later requests into these tensors, which the
-    plugin does not own.
+    caller: its own inputs would be copied into them.
     """
     for port in request.model_inputs:
         if (shape := port.get_partial_shape()).is_dynamic:
-            own = Tensor(port.get_element_type(), [size.get_min_length() for size in shape])
-            request.set_tensor(port, own)
-            _kept.append(own)
+            request.set_tensor(port, Tensor(port.get_element_type(), [size.get_min_length() for size in shape]))
 
 
 def _started(request: Any) -> None:
