@@ -1,4 +1,6 @@
-"""The ellipsis of a StridedSlice; the truth is numpy's, as OpenVINO's float networks are wrong in bf16, too."""
+"""The ellipsis of a StridedSlice; the truth is numpy's, as OpenVINO's float networks are wrong in bf16, too. On a CPU that computes
+in bf16 only is the unmended result wrong: elsewhere the numbers tell that the slices are the same.
+"""
 
 from __future__ import annotations
 
