@@ -58,6 +58,7 @@ from ovlpt.config import (
 from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.grafting import graft
+from ovlpt.graph.relaxed import read_templates_of
 from ovlpt.graph.stamp import is_transformed, stamp
 from ovlpt.layer_transformation import InTurn, LayerTransformation, class_of, run_in_turn
 from ovlpt.main import native as main_native
@@ -348,7 +349,9 @@ class LowPrecision(ModelPass):
                 self._rewrite(model, [RedundantFakeQuantize(**settings)])
             self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS])
         self._rewrite(model, [self._form(prerequisites_native.NATIVE, kind)(**settings) for kind in PREREQUISITES])
-        self._rewrite(model, self._main_of(self._mark(model, settings), model, settings))
+        present = self._mark(model, settings)
+        read_templates_of(present)
+        self._rewrite(model, self._main_of(present, model, settings))
         cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
         if not self.params.native_only:
             cleanup.append(FuseClampToFakeQuantizeTransformation(**settings))

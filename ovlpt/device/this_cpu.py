@@ -9,7 +9,7 @@ import numpy as np
 from ovlpt.device.execution_types import execution_types
 from ovlpt.device.properties import UNCACHED, simulation
 from ovlpt.graph.constants import constant
-from ovlpt.graph.relaxed import relaxed
+from ovlpt.graph.relaxed import own_core, relaxed
 from ovlpt.openvino_api import RELEASE, Core, Model, Type, opset1
 from ovlpt.plugin_config.this_cpu import takes_signed_activations, unlimited_flags
 
@@ -83,7 +83,7 @@ def misreads_compressed_weights() -> bool:
 @functools.cache
 def computes_in_bf16() -> bool:
     """Whether the plugin computes floats in bf16 unless another type is asked for."""
-    return "BF16" in Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return "BF16" in own_core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 @functools.cache

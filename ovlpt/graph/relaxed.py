@@ -3,8 +3,8 @@
 The native library lets an operation read low precision inputs and still report a real output through a C++ wrapper,
 ``ov::op::TypeRelaxed``, that Python has no class for. An IR layer of the wrapper's own opset is read back as such a
 node, though. So each kind of node (operation, attributes, types) is made once, as a template whose shapes are wholly
-dynamic; its clones are rewired. To read takes 2 ms, however little there is to read: so the templates that most
-networks need are read together, and other attributes are set on a clone of what has been read. A template of which many
+dynamic; its clones are rewired. To read takes 1 ms, however little there is to read: so the templates for a network's
+operations are read together, and other attributes are set on a clone of what has been read. A template of which many
 nodes are made has several, since most of a clone's time goes to the model around them.
 """
 
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import atexit
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ovlpt.graph.constants import once, precision_of, same_operation
@@ -72,7 +73,8 @@ _KEPT_TYPES = ("DisablePrecisionConversion", "f32:f16") if MARKS_TYPES else ("pr
 
 
 @functools.cache
-def _core() -> Core:
+def own_core() -> Core:
+    """The package's own: to make one and load its plugin takes 2 ms."""
     core = Core()
     core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the plugin, which brings the relaxed operations' opset
     return core
@@ -115,7 +117,8 @@ def _form(
     return operation, opset, inputs, origin, siblings, outputs, in_f32, kernels
 
 
-# What most networks need, by form: some attributes.
+_CLAMP = {"min": 0.0, "max": 1.0}
+# What networks need often, by form: some attributes.
 _USUAL: dict[_Form, Mapping[str, object]] = {
     _form("FakeQuantize", "opset1", 5, outputs="u8"): {"levels": 256, **_NUMPY},
     _form("FakeQuantize", "opset1", 5, outputs="i8"): {"levels": 256, **_NUMPY},
@@ -127,7 +130,22 @@ _USUAL: dict[_Form, Mapping[str, object]] = {
     _form("Multiply", "opset1", 2): _NUMPY,
     _form("Subtract", "opset1", 2): _NUMPY,
     _form("ReduceMean", "opset1", 2): {"keep_dims": True},
+    _form("ReduceSum", "opset1", 2): {"keep_dims": True},
+    _form("AvgPool", "opset1", 1): {
+        "kernel": [1, 1],
+        "strides": [1, 1],
+        "pads_begin": [0, 0],
+        "pads_end": [0, 0],
+        "exclude-pad": False,
+        "auto_pad": "explicit",
+        "rounding_type": "floor",
+    },
+    _form("ConvolutionBackpropData", "opset1", 2): {**_CONVOLUTION, "output_padding": [0, 0]},
+    _form("PRelu", "opset1", 2): {},
+    _form("Clamp", "opset1", 1): _CLAMP,
 }
+if RELAXES_EVERY_OPSET:
+    _USUAL[_form("MVN", "opset6", 2)] = {"eps": 1e-5, "normalize_variance": True, "eps_mode": "inside_sqrt"}
 
 
 class _Template:
@@ -225,7 +243,7 @@ def _read_templates(forms: Mapping[_Form, Mapping[str, object]]) -> None:
         ends[str(count - 1)] = form
     xml = f'<net name="t" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
     try:
-        model = _core().read_model(xml.encode(), b"")
+        model = own_core().read_model(xml.encode(), b"")
     except RuntimeError as error:
         operation, opset, *_ = list(forms)[-1]
         release = ".".join(map(str, RELEASE))
@@ -235,6 +253,18 @@ def _read_templates(forms: Mapping[_Form, Mapping[str, object]]) -> None:
     for result in model.get_results():
         sources = [value.get_node() for value in result.input_value(0).get_node().input_values()]
         _read[ends[result.get_friendly_name()]] = _nameless([result], sources)
+
+
+def read_templates_of(kinds: Container[str]) -> None:
+    """Those of operations of these types that networks need often, and of zero points, which no model shows beforehand."""
+    with suppress(OvlptError):  # who needs what cannot be made is told so
+        _read_usual(lambda operation: operation in kinds or operation == "Subtract")
+
+
+def _read_usual(is_asked: Callable[[str], bool] = lambda _: True) -> None:
+    forms = {form: some for form, some in _USUAL.items() if form not in _read and is_asked(form[0])}
+    if forms:
+        _read_templates(forms)
 
 
 def _with(model: Model, attributes: Mapping[str, object]) -> Model | None:
@@ -257,7 +287,7 @@ def _with(model: Model, attributes: Mapping[str, object]) -> Model | None:
 def _made(form: _Form, attributes: Mapping[str, object]) -> _Template | str:
     try:
         if form in _USUAL and form not in _read:
-            _read_templates(_USUAL)
+            _read_usual()
         made = _with(_read[form], attributes) if form in _read else None
         if made is None:
             _read_templates({form: attributes})
@@ -335,7 +365,7 @@ def mark_of_kept_types() -> tuple[str, Any]:
     if not MARKS_TYPES:
         return key, ""
     if not _read:
-        _read_templates(_USUAL)
+        _read_usual()
     return key, next(iter(_read.values())).get_parameters()[0].get_rt_info()[key]
 
 
@@ -352,7 +382,7 @@ def mark_of_f32() -> tuple[str, Any]:
         return mark_of_kept_types()
     form = _form("Clamp", "opset1", 1, in_f32=True)
     if form not in _read:
-        _read_templates({form: {"min": 0.0, "max": 1.0}})
+        _read_templates({form: _CLAMP})
     key = f"{_KEPT_TYPES[0]}_0"
     return key, _node_of(_read[form]).get_rt_info()[key]
 
