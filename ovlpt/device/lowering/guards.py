@@ -407,7 +407,7 @@ def part_coarse_from_sum(quantize: Node) -> Node | None:
     such a layer, with its own LPT, too. Of 256 levels that is less than what rounding costs elsewhere; of 16 it moves values
     by up to a thirtieth of their interval, which the network was trained without. Another convolution may take the sum in.
     """
-    if not _is_coarse(quantize) or not _is_first_of_layer(quantize) or (last := _last_before_sum(quantize)) is None:
+    if (last := _last_before_sum(quantize)) is None or not _is_coarse(quantize) or not _is_first_of_layer(quantize):
         return None
     (target,) = (each for each in last.output(0).get_target_inputs() if each.get_node().get_type_name() == "Add")
     if _takes_sum(target.get_node().input_value(1 - target.get_index()).get_node(), first=target.get_index() == 1):

@@ -89,12 +89,12 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
     source = quantize.input_value(0).get_node()
     if _is_read_otherwise(quantize.input_value(0)):
         return None
+    _, product = links_above(source, POST_OPERATIONS)
+    if not takes_rows_for_columns(product):
+        return None
     ends = map(constant_above, quantize.input_values()[1:])  # one of them may no longer be known to be a constant
     intervals = [values for values in ends if values is not None and not is_scalar_like(values)]
     if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *_taken_by_interval(source)))):
-        return None
-    _, product = links_above(source, POST_OPERATIONS)
-    if not takes_rows_for_columns(product):
         return None
     block_fusion(source)
     return quantize

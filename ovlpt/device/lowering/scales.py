@@ -29,6 +29,7 @@ from ovlpt.graph.constants import (
     constant,
     constant_above,
     converted,
+    elementwise,
     is_constant_above,
     kept_apart,
     precision_of,
@@ -185,10 +186,10 @@ def compute_scale_in_f64(node: Node) -> Node | None:
         links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
     last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
     scale, shift = _scale_and_shift(links)
-    value = opset1.multiply(value, constant(scale, "f64")).output(0)
+    value = elementwise("Multiply", value, constant(scale, "f64").output(0)).output(0)
     if shift is not None:
         value.get_node().set_friendly_name(links[0].get_friendly_name())
-        value = opset1.add(value, constant(shift, "f64")).output(0)
+        value = elementwise("Add", value, constant(shift, "f64").output(0)).output(0)
     value.get_node().set_friendly_name(links[-1].get_friendly_name())
     targets, back = last.get_target_inputs(), converted(value, "f32")
     shared = len(targets) > 1 and may_be_open(node.output(0))
