@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovlpt.graph.relaxed import can_be_relaxed, is_relaxed, relaxed, relaxed_like
+from ovlpt.graph import relaxed as relaxed_nodes
+from ovlpt.graph.relaxed import can_be_relaxed, is_relaxed, read_templates_of, relaxed, relaxed_like
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, NodeFactory, opset1
 from ovlpt.trace import Rejected
 from tests.networks import const, parameter
@@ -73,3 +74,18 @@ def test_it_refuses_what_it_would_read_as_another_version():
 def test_what_openvino_cannot_relax(opset, kind, known):
     inputs = [parameter([1, 3, 8]).output(0), const([2], "i64").output(0)]
     assert can_be_relaxed(NodeFactory(opset).create(kind, inputs, {"keep_dims": True})) is known
+
+
+def test_templates_of_a_network_are_read_at_once(monkeypatch):
+    """Zero points, which its operations do not show, among them; what is read once is not read again."""
+    readings = []
+    reads = relaxed_nodes._read_templates
+    monkeypatch.setattr(relaxed_nodes, "_read", {})
+    monkeypatch.setattr(relaxed_nodes, "_templates", {})
+    monkeypatch.setattr(relaxed_nodes, "_read_templates", lambda forms: readings.append(len(forms)) or reads(forms))
+    read_templates_of({"PRelu", "Parameter"})
+    data, other = parameter([1, 4], "u8").output(0), const(2.0).output(0)
+    relaxed("PRelu", [data, other], "f32", {})
+    relaxed("Subtract", [data, other], "f32", {"auto_broadcast": "numpy"})
+    read_templates_of({"PRelu"})
+    assert readings == [2]
