@@ -601,6 +601,11 @@ RULES = (
         "a MatMul would read a constant per head as one per column: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        scales.part_float_products, "MatMul", _CPU,
+        "in bf16, with one thread, a FakeQuantize of floats and constants by column would be read from the wrong place: wrong numbers",
+        phase=Phase.ALL, here=this_cpu.computes_in_bf16,
+    ),
+    _rule(
         rows.part_from_vector, "MatMul", _CPU,
         "a factor after a float MatMul with a vector would be folded into the vector as a row, which throws", phase=Phase.ALL,
     ),

@@ -362,6 +362,30 @@ def _quantize_after(product: Node) -> Node | None:
     return None if reader is None or only_reader(reader) is None else reader
 
 
+def part_float_products(product: Node) -> Node | None:
+    """Two MatMuls of floats by weights, of rank 2, with a FakeQuantize and constants that differ between columns between them.
+
+    In bf16 the Subgraph of both reads these from elsewhere, as with integers (`scale_after_interval`). A PRelu with a slope of
+    one is part of the first MatMul's kernel, and of no such Subgraph.
+    """
+    if is_relaxed(product) or not is_constant_above(product.input_value(1)):
+        return None
+    quantize, by_column, node = None, False, only_reader(product)
+    while node is not None and node.get_type_name() != "MatMul":
+        constants = map(constant_above, node.input_values())
+        by_column = by_column or any(values is not None and values.size > 1 for values in constants)
+        if quantize is None and node.get_type_name() == "FakeQuantize":
+            quantize = node
+        node = only_reader(node)
+    if node is None or quantize is None or not by_column or len(shape_of(product.output(0)) or ()) != 2:
+        return None
+    source = quantize.input_value(0)
+    whole = opset1.prelu(source, constant(np.ones(1), precision_of(source)))
+    whole.set_friendly_name(made_for(quantize.get_friendly_name(), Made.ALONE))
+    quantize.input(0).replace_source_output(whole.output(0))
+    return product
+
+
 def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
     """Whether the plugin takes something by column into the interval after ``node``, other than what is ``known``."""
     kept = {link.get_instance_id() for link in known}
