@@ -259,8 +259,7 @@ class LayerTransformation(MatcherPass, _Configured):
             reject("dynamic_shape", "the data may be broadcast to its constant: a size is dynamic")
 
     def can_be_transformed(self, node: Node) -> None:
-        """Raise `Rejected` where a condition does not hold."""
-        raise NotImplementedError
+        """Raise `Rejected` where a condition does not hold; without conditions there is nothing to refuse."""
 
     def transform(self, node: Node) -> None:
         """Rewrite the node."""

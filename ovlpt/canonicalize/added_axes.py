@@ -36,9 +36,6 @@ class AddedAxes(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         return _data_port(node) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         port, name = _data_port(node), node.get_friendly_name()
         data, other = node.input_value(port), node.input_value(1 - port)

@@ -35,9 +35,6 @@ class BooleanMasks(LayerTransformation):
             return False
         return RELEASE < (2025, 0) or not reads_cache(node)
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         mask = of_mask(node.input_value(3), *self.added, precision_of(node.input_value(0)))
         mask.get_node().set_friendly_name(made_for(node.get_friendly_name(), Made.MASK))

@@ -47,9 +47,6 @@ class DequantizationBeforeMoves(LayerTransformation):
     def has_form(self, node: Node) -> bool:
         return _moved(node) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         stored, found = node.output(0), _moved(node)
         targets = [target for target in consumers_of(stored) if target.get_node().get_type_name() != "Convert"]

@@ -34,9 +34,6 @@ class EmptyIntervals(LayerTransformation):
             return False  # its other states need a grid, of which this one tells nothing
         return empty.size == 1 or not np.where(empty, ends[2], 0).any()
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         data, ends = node.input_value(0), [constant_above(value) for value in node.input_values()[1:]]
         real, empty = precision_of(data), _empty(*ends)

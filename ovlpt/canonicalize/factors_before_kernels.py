@@ -28,9 +28,6 @@ class FactorsBeforeKernels(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         return takes_factor_by_position(node)
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         part_from_factor(node)
 

@@ -33,9 +33,6 @@ class FourBitIntegers(LayerTransformation):
         is_moved = precision_of(value) in INT4 and not isinstance(value.get_node(), Constant)
         return is_moved and folded_constant(value) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         if node.get_type_name() == "Convert":
             value = node.input_value(0)

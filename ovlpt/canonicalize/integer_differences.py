@@ -30,9 +30,6 @@ class IntegerDifferences(LayerTransformation):
         readers = readers_of(node)
         return bool(readers) and all(map(_is_scaled, readers))
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         for convert in readers_of(node):
             precision = precision_of(convert.output(0))

@@ -33,9 +33,6 @@ class LargeOffsets(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         return precision_of(node.output(0)) in _FLOATS and _masked(node) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         port = _masked(node)
         value = node.input_value(port)

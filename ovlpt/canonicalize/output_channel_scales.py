@@ -39,9 +39,6 @@ class OutputChannelScales(LayerTransformation):
             _has_bias_of_these_scales(node, _value_of(multiply.input_value(1))) or _is_part_of_one(node, multiply)
         )
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         multiply = _scaled_by_inputs(node)
         value = multiply.input_value(1)

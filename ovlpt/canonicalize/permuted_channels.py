@@ -43,9 +43,6 @@ class PermutedChannels(LayerTransformation):
         order = _order(node)
         return order is not None and bool((order[order] != np.arange(order.size)).any()) and _meets_convolution(node)
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         if node.get_type_name() == "Split":
             data, axis = node.input_values()

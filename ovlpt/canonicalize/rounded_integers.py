@@ -39,9 +39,6 @@ class RoundedIntegers(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         return _value_of(node) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         _round(node, _value_of(node))
 

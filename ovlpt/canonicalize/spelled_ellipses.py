@@ -33,9 +33,6 @@ class SpelledEllipses(LayerTransformation):
             and all(constant_above(value) is not None for value in node.input_values()[1:])
         )
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         attributes, ends = node.get_attributes(), [constant_above(value) for value in node.input_values()[1:]]
         count, at = ends[0].size, attributes["ellipsis_mask"].index(1)

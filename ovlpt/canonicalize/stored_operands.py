@@ -32,9 +32,6 @@ class StoredOperands(LayerTransformation):
         is_stored = not isinstance(value.get_node(), Constant) and is_real(precision_of(value))
         return is_stored and folded_constant(value) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         port = _PORTS[node.get_type_name()]
         value = node.input_value(port)

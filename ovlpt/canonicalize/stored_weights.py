@@ -31,9 +31,6 @@ class StoredWeights(LayerTransformation):
         quantize = node.input_value(0).get_node()
         return constant_above(quantize.input_value(0)) is not None and QuantizationDetails.of(quantize) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         quantize = node.input_value(0).get_node()
         details = QuantizationDetails.of(quantize)

@@ -28,9 +28,6 @@ class UnsharedConstants(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         return self._port(node) is not None
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         port = self._port(node)
         shared = node.input_value(port)

@@ -49,9 +49,6 @@ class WideIntervals(LayerTransformation):
             return False
         return _is_wide(levels, low, high) or ((_hides(low, high) or _hides(*output)) and _is_added(node))
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         if (folded := folded_constant(node.output(0))) is not None:
             replace_output(node.output(0), constant(folded, precision_of(node.output(0))).output(0))

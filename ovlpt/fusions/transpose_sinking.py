@@ -31,9 +31,6 @@ class TransposeSinkingFusion(Fusion):
             return False
         return all(_moves_channels_last(value.get_node()) and rank_of(value) == rank for value in values)
 
-    def can_be_transformed(self, node: Node) -> None:
-        """There is nothing to refuse."""
-
     def transform(self, node: Node) -> None:
         value = node.output(0)
         readers, name, was_output = (
