@@ -104,11 +104,11 @@ class RecurrentCellTransformation(LayerTransformation):
         found = []
         for port in _ACTIVATIONS:
             between: list[Node] = []
-            above = node.input_value(port).get_node()
+            read = above = node.input_value(port).get_node()
             while above.get_type_name() in _MOVABLE and self.is_precision_preserved(above):
                 between.insert(0, above)
                 above = above.input_value(0).get_node()
-            if not between or above.get_type_name() != "FakeQuantize" or is_constant_path(above):
+            if not between or above.get_type_name() != "FakeQuantize" or is_constant_path(read):
                 continue
             details = self.details(above)
             if details is not None and all(end.size == 1 for end in details.intervals):

@@ -6,7 +6,7 @@ import ovlpt
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import NodeFactory, opset1
 from tests.conftest import EXACT, TRUTH, Transformed
-from tests.graphs import dequantization, f32, fake_quantize, i64, integers, model, opset5, parameter
+from tests.graphs import dequantization, f32, fake_quantize, i64, integers, model, opset3, opset5, opset8, parameter
 
 
 def sequence(precision: type = np.uint8, quantized_weights: bool = True):
@@ -20,6 +20,19 @@ def sequence(precision: type = np.uint8, quantized_weights: bool = True):
     recurrent = fake_quantize(f32(np.random.default_rng(1).uniform(-1, 1, (1, 9, 3))), -1.28, 1.27, name="recurrent")
     hidden = f32(np.zeros((1, 1, 3)))
     node = opset5.gru_sequence(data, hidden, i64(2), kernel, recurrent, f32(np.zeros((1, 9))), 3, "forward")
+    return model(node.output(0))
+
+
+def of_open_batch():
+    """A GRUSequence whose constant state is copied for each sequence of its data."""
+    data = fake_quantize(parameter((-1, 5, 8)), -1.0, 1.55, name="frames")
+    batch = opset8.gather(opset3.shape_of(data), i64(0), opset1.constant(np.int64(0)))
+    state = fake_quantize(f32(np.zeros((1, 1, 4))), -1.0, 1.0, name="hidden")
+    hidden = opset3.broadcast(state, opset1.concat([batch, i64(1, 4)], 0))
+    kernels = [dequantization(integers((1, 12, size)), 0.01) for size in (8, 4)]
+    node = opset5.gru_sequence(
+        data, hidden, opset3.broadcast(i64(5), batch), *kernels, f32(np.zeros((1, 12))), 4, "forward"
+    )
     return model(node.output(0))
 
 
@@ -58,3 +71,11 @@ def test_a_single_cell_has_the_numbers_of_the_simulation(core, native_only):
     found = ovlpt.compile_model(net, core=core, properties=EXACT, native_only=native_only)(values)
     for port, expected in enumerate(core.compile_model(net, "CPU", TRUTH)(values).values()):
         np.testing.assert_allclose(found[port], expected, atol=1e-5)
+
+
+def test_a_constant_state_of_an_open_batch_natively(core):
+    """The state stayed in float, but not the weights, and the plugin threw."""
+    net, properties = of_open_batch(), {**EXACT, "LP_TRANSFORMS_MODE": "YES"}
+    values = [np.random.default_rng(0).uniform(-1, 1.5, (2, 5, 8)).astype(np.float32)]
+    found = ovlpt.compile_model(net, core=core, properties=EXACT, native_only=True)(values)[0]
+    np.testing.assert_allclose(found, core.compile_model(net, "CPU", properties)(values)[0], atol=1e-5)

@@ -44,7 +44,7 @@ from tests.graphs import (
     run,
     weights,
 )
-from tests.main.test_recurrent_cell import sequence
+from tests.main.test_recurrent_cell import of_open_batch, sequence
 from tests.test_operations_on_graphs import quantized, variants
 from tools.parity.compare import compare
 from tools.parity.driver import NativePassFails, program, run_native, run_native_with, strip_native
@@ -436,6 +436,7 @@ RECURRENT = {
     "a constant state": lambda: lstm(
         batched, hidden=fake_quantize(f32(np.full((1, 1, 4), 0.3)), -1.0, 1.55, name="hidden")
     ),
+    "a constant state of an open batch": of_open_batch,
     "16 bits": lambda: lstm(batched, levels=65536),
 }
 
