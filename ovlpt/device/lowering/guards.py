@@ -12,6 +12,7 @@ from ovlpt.common_optimizations import group_normalization
 from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_kernels
 from ovlpt.device.lowering.links import (
+    OF_TWO,
     POST_OPERATIONS,
     affine_links,
     block_fusion,
@@ -42,7 +43,6 @@ _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Con
 _IMAGE = 3  # channels
 _VECTOR = 16  # channels
 _FEW_WEIGHTS = 256  # with more, there are too many products for that kernel at one place of the result
-_OF_TWO = frozenset(("Maximum", "Minimum", "Power", "SquaredDifference"))
 _ROW = 16  # numbers: with as many, the kernel of a division by the root mean square stops
 _COARSE = 64  # levels: half a step of more is less than 1 % of an interval
 
@@ -183,7 +183,7 @@ def part_from_row(product: Node) -> Node | None:
         return None
     last = product
     while (target := merged_target(last)) is not None:
-        if (reader := target.get_node()).get_type_name() not in POST_OPERATIONS | _OF_TWO:
+        if (reader := target.get_node()).get_type_name() not in POST_OPERATIONS | OF_TWO:
             return None
         are_rows = [_is_row(value) for port, value in enumerate(reader.input_values()) if port != target.get_index()]
         if reader.get_type_name() == "FakeQuantize":

@@ -23,6 +23,8 @@ from ovlpt.precisions import FLOAT8, INT8
 BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
 # What the plugin fuses into a layer
 POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
+# What a Subgraph computes beside them
+OF_TWO = frozenset(("Maximum", "Minimum", "Power", "SquaredDifference"))
 # What a per-tensor operation is moved up through
 MOVES_UP = REARRANGES | {
     "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "ReverseSequence", "Roll", "ShuffleChannels",

@@ -6,6 +6,7 @@ import numpy as np
 
 from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
+    OF_TWO,
     POST_OPERATIONS,
     affine_links,
     block_fusion,
@@ -16,7 +17,7 @@ from ovlpt.device.lowering.links import (
     only_reader,
     other_constant,
 )
-from ovlpt.graph.constants import constant_above
+from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import Shape, may_be_open, shape_of
@@ -57,6 +58,52 @@ def part_by_head(product: Node) -> Node | None:
             return block_fusion(last) if by_head and reader.get_type_name() in ("Add", "Subtract") else None
         last = reader
     return None
+
+
+def widen_before_mask(product: Node) -> Node | None:
+    """Constants of one column between the scores of an attention of open lengths and a mask of known columns, with as many.
+
+    Between two other operations such a constant, as a factor by head that `part_open_columns` and `keep_scale_before` keep
+    apart, lets the Subgraph of the attention throw in compiling, with the plugin's own LPT and in float, too. Scores of one
+    column are as wide with it as after the mask.
+    """
+    if any(constant_above(value) is not None for value in product.input_values()):
+        return None
+    if (shape_of(product.output(0)) or (1,))[-1] is not None:
+        return None
+    of_one: list[tuple[Node, int]] = []
+    last, columns = product, None
+    while columns is None:
+        if (target := merged_target(last)) is None:
+            return None
+        last = target.get_node()
+        if last.get_type_name() not in POST_OPERATIONS | OF_TWO:
+            return None
+        columns = (shape_of(last.output(0)) or (None,))[-1]
+        if columns is None and last.get_type_name() != "PRelu":
+            of_one += [(last, port) for port in range(last.get_input_size()) if _is_column(last.input_value(port))]
+    if not of_one or columns == 1 or not _is_weighed(last):
+        return None
+    for reader, port in of_one:
+        values = constant_above(reader.input_value(port))
+        wide = np.broadcast_to(values, (*values.shape[:-1], columns))
+        reader.input(port).replace_source_output(constant(wide, precision_of(reader.input_value(port))).output(0))
+    return product
+
+
+def _is_weighed(scores: Node) -> bool:
+    """Whether a Softmax reads them, after other operations or none."""
+    while (target := merged_target(scores)) is not None:
+        scores = target.get_node()
+        if scores.get_type_name() not in POST_OPERATIONS | OF_TWO:
+            return scores.get_type_name() == "Softmax"
+    return False
+
+
+def _is_column(value: Output) -> bool:
+    """Whether it is a constant of several values, and one along the last axis."""
+    values = constant_above(value)
+    return values is not None and values.size > 1 and values.shape[-1] == 1
 
 
 def _is_by_head(values: np.ndarray, shape: Shape | None) -> bool:

@@ -606,6 +606,10 @@ RULES = (
         phase=Phase.ALL, here=this_cpu.computes_in_bf16,
     ),
     _rule(
+        rows.widen_before_mask, "MatMul", _CPU,
+        "a constant by head or row before a mask of known columns would let an attention of open lengths throw", phase=Phase.ALL,
+    ),
+    _rule(
         rows.part_from_vector, "MatMul", _CPU,
         "a factor after a float MatMul with a vector would be folded into the vector as a row, which throws", phase=Phase.ALL,
     ),
