@@ -87,10 +87,15 @@ def computes_in_bf16() -> bool:
 
 
 @functools.cache
+def has_512_bits() -> bool:
+    """Whether convolutions run with AVX-512."""
+    found = unlimited_flags()
+    return "avx512f" in found if found else has_avx512(Core())
+
+
 def gathers_strides() -> bool:
     """Whether strided 1x1 int8 convolutions run in kernels for AVX2: without AVX-512."""
-    found = unlimited_flags()
-    return "avx512f" not in found if found else not has_avx512(Core())
+    return not has_512_bits()
 
 
 @functools.cache

@@ -781,3 +781,43 @@ def test_nothing_stands_between_a_layer_and_the_slice_of_its_columns(core, tmp_p
     compiled, inputs = compiled_in(form, net, core, tmp_path), inputs_of(net)
     assert "Eltwise" not in {each.layer_type for each in ovlpt.execution_types(compiled).executed}
     assert_close(compiled(inputs).values(), core.compile_model(net, "CPU", TRUTH)(inputs).values(), level=0.01, share=1)
+
+
+ONE_COLUMN = {  # data, window, strides, padding before and after
+    "no padding": ((5, 3), (3, 3), (1, 2), (0, 0), (0, 0)),
+    "padding": ((5, 2), (3, 3), (1, 2), (1, 1), (1, 1)),
+    "padding after": ((7, 3), (3, 4), (1, 3), (1, 0), (0, 2)),
+    "steps over padding": ((5, 2), (1, 3), (1, 3), (0, 1), (0, 2)),
+    "steps over data": ((9, 4), (3, 3), (1, 3), (0, 0), (0, 1)),
+    "three axes": ((3, 5, 3), (3, 3, 3), (1, 1, 2), (1, 1, 0), (1, 1, 0)),
+    "strides of rows": ((9, 3, 5), (3, 3, 5), (2, 2, 3), (1, 1, 1), (1, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("grouped", [False, True], ids=["", "in one group"])
+@pytest.mark.parametrize("name", ONE_COLUMN)
+def test_one_column_of_floats_of_one_channel(core, infer, name, grouped, how, precision):
+    """With AVX-512 other rows were read: wrong numbers, of float networks, too."""
+    sizes, window, strides, begin, end = ONE_COLUMN[name]
+    rng, axes = np.random.default_rng(0), len(sizes)
+    taps = rng.integers(-3, 4, (24, 1, *window)).astype(np.float32)
+    x = parameter([2, 1, *sizes])
+    make = opset1.group_convolution if grouped else opset1.convolution
+    layer = make(x, const(taps[None] if grouped else taps), strides, begin, end, [1] * axes)
+    kernel = const(0.01 * rng.integers(-63, 64, (8, 24, *[1] * axes)))
+    after = opset1.convolution(quantized(layer, 0, 2.55), quantized(kernel, -1.28, 1.27), *_plain(axes))
+    net = model([layer, after], x)
+    data = rng.integers(-3, 4, tuple(x.shape)).astype(np.float32)
+    padded = np.pad(data, [(0, 0), (0, 0), *zip(begin, end, strict=True)])
+    read = np.lib.stride_tricks.sliding_window_view(padded[:, 0], window, range(1, axes + 1))
+    read = read[:, *(slice(None, None, step) for step in strides)]
+    expected = np.moveaxis(np.tensordot(read, taps[:, 0], (list(range(-axes, 0)), list(range(-axes, 0)))), -1, 1)
+    assert expected.shape[-1] == 1
+    found = infer(how(net, core=core), [data], INFERENCE_PRECISION_HINT=precision)[0]
+    np.testing.assert_allclose(found, expected, rtol=0 if precision == "f32" else 2**-7, atol=1e-4)
+
+
+def _plain(axes: int) -> tuple[list[int], ...]:
+    return ([1] * axes, [0] * axes, [0] * axes, [1] * axes)

@@ -539,6 +539,11 @@ RULES = (
         phase=Phase.ALL, precision="f32",
     ),
     _rule(
+        windows.read_only_column, CONVOLUTIONS, _CPU,
+        "with AVX-512 a convolution of floats of one channel would read other rows where a stride leaves one column: wrong numbers",
+        phase=Phase.ALL, here=this_cpu.has_512_bits,
+    ),
+    _rule(
         float_types.keep_from_amx, "Convolution GroupConvolution", _CPU,
         "kernels of AMX would read other rows in bf16 where a stride leaves one column, or beside short data: wrong numbers",
         phase=Phase.ALL, here=takes_signed_activations, precision="f32",

@@ -231,6 +231,39 @@ def join_groups(convolution: Node) -> Node | None:
     return new
 
 
+def read_only_column(convolution: Node) -> Node | None:
+    """A convolution of floats of one channel that leaves one column of several rows by its stride, as one without a stride
+    there: it reads no padding that it would step over, and taps of 0 stand for the data that it would.
+
+    Kernels of brgemm for AVX-512 read other rows, with the plugin's own LPT and without any, too: wrong numbers, no error.
+    Of an open width, which may not come to one column, and with dilated columns it stays as it is.
+    """
+    attributes, sizes = convolution.get_attributes(), [shape_of(value) for value in convolution.input_values()]
+    result, axes = shape_of(convolution.output(0)), len(attributes["strides"])
+    if is_int8_layer(convolution) or None in (*sizes, result) or attributes["strides"][-1] == 1:
+        return None
+    (*_, width), (*outer, channels), taps = sizes[0], sizes[1][:-axes], sizes[1][-1]
+    if channels != 1 or outer[:-1] not in ([], [1]) or None in (width, taps) or taps == 1:
+        return None
+    has_open_padding = attributes["auto_pad"].startswith("same") and None in sizes[0][-axes:]
+    if result[-1] != 1 or {*result[-axes:-1]} <= {1} or attributes["dilations"][-1] > 1 or has_open_padding:
+        return None
+    begin, end = attributes["pads_begin"], attributes["pads_end"]
+    beyond = width + begin[-1] + end[-1] - taps
+    if (more := max(beyond - end[-1], 0)) > 0:
+        spread = constant_above(convolution.input_value(1))
+        if spread is None:
+            return None
+        spread = np.pad(spread, [(0, 0)] * (spread.ndim - 1) + [(0, more)])
+        convolution.input(1).replace_source_output(constant(spread, precision_of(convolution.input_value(1))).output(0))
+    convolution.set_attribute("auto_pad", "explicit")
+    convolution.set_attribute("strides", [*attributes["strides"][:-1], 1])
+    convolution.set_attribute("pads_begin", begin)
+    convolution.set_attribute("pads_end", [*end[:-1], end[-1] - (beyond - more)])
+    convolution.validate_and_infer_types()
+    return convolution
+
+
 def _may_see_padding_alone(convolution: Node) -> bool:
     attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
     if weights is None or has_older_kernels(convolution):
