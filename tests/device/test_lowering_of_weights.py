@@ -12,7 +12,7 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.openvino_api import opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
-from tests.lowered import FORMS, compiled_in, drop_in, weighted
+from tests.lowered import FORMS, compiled_in, compiled_in_each, drop_in, weighted
 from tests.networks import (
     const,
     convolution,
@@ -317,3 +317,31 @@ def test_a_pointwise_convolution_beside_a_transpose(core, case, is_quantized):
     np.testing.assert_allclose(
         core.compile_model(without_fake_quantize(net), "CPU", EXACT)(inputs)[0], expected, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("groups", [1, 8])
+@pytest.mark.parametrize("size", [2, -1])
+@pytest.mark.parametrize("case", ["weights of u8", "weights of u8 with a zero point", "data of i8"])
+def test_integer_weights_of_a_layer_in_float_whose_result_is_quantized(core, tmp_path, case, size, groups, precision):
+    """They were read as they are stored, by a kernel that is not there, with the plugin's own LPT, too: u8, and in bf16 i8."""
+    x = parameter([size, 8, 8, 8])
+    if case == "data of i8":
+        x = opset1.parameter([size, 8, 8, 8], np.int8, "x")
+        data = opset1.multiply(opset1.subtract(opset1.convert(x, "f32"), const(8)), const(0.0117))
+    else:
+        data = quantized(x, -1, 1.55)
+    shape = (8, 8, 3, 3) if groups == 1 else (8, 1, 1, 3, 3)
+    ends, stored_as = ((-63, 64), "i8") if case == "data of i8" else ((0, 256), "u8")
+    stored = const(np.random.default_rng(0).integers(*ends, shape), stored_as)
+    real = opset1.convert(stored, "f32")
+    real = opset1.subtract(real, opset1.convert(const(0, "u8"), "f32")) if case.endswith("point") else real
+    kind = opset1.convolution if groups == 1 else opset1.group_convolution
+    layer = kind(data, opset1.multiply(real, const(0.002)), [1, 1], [1, 1], [1, 1], [1, 1])
+    net = model(convolution(quantized(layer, -1, 1.55), 8, 1), x)
+    given = np.random.default_rng(1).uniform(-1, 1.5, (2, 8, 8, 8))
+    inputs = [(100 * given).astype(np.int8) if case == "data of i8" else given.astype(np.float32)]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    for form, compiled in compiled_in_each(net, core, tmp_path, INFERENCE_PRECISION_HINT=precision):
+        off = np.abs(compiled(inputs)[0] - expected).max() / np.abs(expected).max()
+        assert off < (1e-5 if precision == "f32" else 0.02), form

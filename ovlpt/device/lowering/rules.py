@@ -147,6 +147,10 @@ RULES = (
         in_float=True,
     ),
     _rule(
+        zero_points.read_float_weights, CONVOLUTIONS, _CPU,
+        "a layer in float whose result is quantized would read integer weights as they are stored, and there is no such kernel: it throws",
+    ),
+    _rule(
         zero_points.pad_before_data, CONVOLUTIONS, _GPU,
         "padding at the end only would be 0 instead of the zero point: wrong numbers",
     ),

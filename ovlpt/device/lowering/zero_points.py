@@ -402,6 +402,22 @@ def _repeats_in_blocks(zero_points: np.ndarray, channels: int) -> bool:
     return all((block == np.resize(block[:BLOCK], block.size)).all() for block in blocks)
 
 
+def read_float_weights(convolution: Node) -> Node | None:
+    """Integer weights of a convolution of real numbers, in f32: its data have a zero point that no kernel subtracts, as beside
+    weights of u8, or were converted.
+
+    Where the result is quantized, the plugin looks for a kernel that reads the weights as they are stored. There is none of u8,
+    nor in bf16 of i8: it throws.
+    """
+    data, weights = convolution.input_values()
+    if not is_real(precision_of(data)) or precision_of(weights) not in INT8:
+        return None
+    if is_relaxed(data.get_node()) and precision_of(weights) == "i8":
+        return None
+    convolution.input(1).replace_source_output(converted(weights, "f32").output(0))
+    return convolution
+
+
 def pad_before_data(convolution: Node) -> Node | None:
     """A kernel of zeros before the first column of a layer whose data have a zero point, and are padded after it only.
 
