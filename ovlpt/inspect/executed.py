@@ -168,8 +168,24 @@ def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Rea
     if node is not None and not is_recurrent and node.input_value(1).get_node().get_type_name() == "Subtract":
         text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
         return Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
+    if node is not None and not is_recurrent and "MatMul" not in node.get_type_name():
+        if node.input_value(0).get_node().get_type_name() == "Subtract" and _stored_in(node.input_value(0)) == "i8":
+            text = f"its data are i8 with a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
+            return Reason("no_kernel", text), "quantize the data to u8, or symmetrically"
+        if _stored_in(node.input_value(1)) != "i8":
+            text = (
+                f"its weights, less their zero point, do not fit i8, which int8 kernels read alone ({layer.exec_type})"
+            )
+            return Reason("weights_range", text), "quantize the weights symmetrically, to i8"
     if node is None and layer.precision in INT8:
         text = "it reads integers and computes in float, as the plugin's elementwise kernels do"
         return Reason("float_kernel", text), None
     text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
     return Reason("no_kernel", text), None
+
+
+def _stored_in(value: Output) -> str:
+    """The type of what an input reads, less its zero point or converted."""
+    while value.get_node().get_type_name() in ("Convert", "Subtract"):
+        value = value.get_node().input_value(0)
+    return precision_of(value)

@@ -319,12 +319,15 @@ def test_a_pointwise_convolution_beside_a_transpose(core, case, is_quantized):
     )
 
 
-@pytest.mark.parametrize("precision", ["f32", "bf16"])
-@pytest.mark.parametrize("groups", [1, 8])
-@pytest.mark.parametrize("size", [2, -1])
-@pytest.mark.parametrize("case", ["weights of u8", "weights of u8 with a zero point", "data of i8"])
-def test_integer_weights_of_a_layer_in_float_whose_result_is_quantized(core, tmp_path, case, size, groups, precision):
-    """They were read as they are stored, by a kernel that is not there, with the plugin's own LPT, too: u8, and in bf16 i8."""
+FLOAT_LAYERS = {
+    "weights of u8": "do not fit i8",
+    "weights of u8 with a zero point": "do not fit i8",
+    "data of i8": "its data are i8 with a zero point",
+}
+
+
+def float_layer(case: str, size: int = 2, groups: int = 1):
+    """One with integer weights that is quantized, and a layer in int8 after it."""
     x = parameter([size, 8, 8, 8])
     if case == "data of i8":
         x = opset1.parameter([size, 8, 8, 8], np.int8, "x")
@@ -338,10 +341,26 @@ def test_integer_weights_of_a_layer_in_float_whose_result_is_quantized(core, tmp
     real = opset1.subtract(real, opset1.convert(const(0, "u8"), "f32")) if case.endswith("point") else real
     kind = opset1.convolution if groups == 1 else opset1.group_convolution
     layer = kind(data, opset1.multiply(real, const(0.002)), [1, 1], [1, 1], [1, 1], [1, 1])
-    net = model(convolution(quantized(layer, -1, 1.55), 8, 1), x)
+    return model(convolution(quantized(layer, -1, 1.55), 8, 1), x)
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("groups", [1, 8])
+@pytest.mark.parametrize("size", [2, -1])
+@pytest.mark.parametrize("case", FLOAT_LAYERS)
+def test_integer_weights_of_a_layer_in_float_whose_result_is_quantized(core, tmp_path, case, size, groups, precision):
+    """They were read as they are stored, by a kernel that is not there, with the plugin's own LPT, too: u8, and in bf16 i8."""
+    net = float_layer(case, size, groups)
     given = np.random.default_rng(1).uniform(-1, 1.5, (2, 8, 8, 8))
     inputs = [(100 * given).astype(np.int8) if case == "data of i8" else given.astype(np.float32)]
     expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
     for form, compiled in compiled_in_each(net, core, tmp_path, INFERENCE_PRECISION_HINT=precision):
         off = np.abs(compiled(inputs)[0] - expected).max() / np.abs(expected).max()
         assert off < (1e-5 if precision == "f32" else 0.02), form
+
+
+@pytest.mark.parametrize("case", FLOAT_LAYERS)
+def test_why_a_layer_with_integer_weights_runs_in_float(core, case):
+    """It could read integers, it was said, and the plugin had no kernel."""
+    answers = [answer for answer in ovlpt.explain(float_layer(case), core=core) if answer.operation == "Convolution"]
+    assert FLOAT_LAYERS[case] in [str(answer.reason) for answer in answers][0]
