@@ -13,6 +13,7 @@ from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.names import Made, given, made_for, original, renamed
+from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import CompiledModel, Constant, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import INT8
@@ -172,7 +173,8 @@ def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Rea
         if node.input_value(0).get_node().get_type_name() == "Subtract" and _stored_in(node.input_value(0)) == "i8":
             text = f"its data are i8 with a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
             return Reason("no_kernel", text), "quantize the data to u8, or symmetrically"
-        if _stored_in(node.input_value(1)) != "i8":
+        weights = folded_constant(node.input_value(1))
+        if weights is not None and not -128 <= weights.min(initial=0) <= weights.max(initial=0) <= 127:
             text = (
                 f"its weights, less their zero point, do not fit i8, which int8 kernels read alone ({layer.exec_type})"
             )
