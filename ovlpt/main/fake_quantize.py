@@ -13,7 +13,7 @@ from ovlpt.layer_transformation import LayerTransformation, replace_output, shap
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.operations.families import AFFINE
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT8, REAL
 from ovlpt.trace import reject_unless
 
 _FUSIBLE = AFFINE | {"Convert"}
@@ -61,7 +61,7 @@ class FakeQuantizeTransformation(LayerTransformation):
             return None
         if kind == "Convert":
             source = parent.input_value(0)
-            if precision_of(source) == "i32" or isinstance(source.get_node(), Constant):
+            if isinstance(source.get_node(), Constant) or not self._reads(precision_of(source)):
                 return None
             return (source, low, high) if precision_of(parent.output(0)) in REAL else None
         if kind == "Add" and self.attributes.get(parent, Bias):
@@ -85,6 +85,10 @@ class FakeQuantizeTransformation(LayerTransformation):
         else:
             low, high = low - values, high - values
         return parent.input_value(1 - port), low, high
+
+    def _reads(self, source: str) -> bool:
+        """Whether kernels take such data: others the plugin converts twice, to i32 and to floats, in layers of their own."""
+        return source in (*INT8, *REAL)
 
     def _is_constant(self, value: Output) -> bool:
         """Whether a value is one, also where it is stored as integers, as the zero points of ONNX files are."""

@@ -59,3 +59,18 @@ def test_a_stored_zero_point_of_integers_that_are_quantized_again(core, infer, n
     values = [np.random.default_rng(0).integers(0, 120, x.shape).astype(np.uint8)]  # no sum saturates
     compiled = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core, native_only=native_only)
     assert_close([compiled(values)[0]], infer(net, values), level=0.03, share=0.02)
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("levels", [256, 65536])
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int16", "uint16", "uint32", "int64"])
+def test_a_convert_is_read_past_where_kernels_take_its_data(core, kind, levels, native_only):
+    """The plugin converts other data twice, to i32 and to floats, in layers of their own; its own LPT throws for some."""
+    data = opset1.convert(opset1.parameter([2, 8, 4, 4], np.dtype(kind), "x"), "f32")
+    net = model(opset1.relu(fake_quantize(data, 0, levels - 1, levels)))
+    result = Transformed(net, Params(native_only=native_only))
+    assert result.transformed("FakeQuantize") is (native_only or kind in ("uint8", "int8"))
+    if not native_only:
+        result.assert_numbers()
+        compiled = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core)
+        assert len(ovlpt.execution_types(compiled).executed) <= 2

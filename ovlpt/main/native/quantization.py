@@ -15,6 +15,10 @@ class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
         """Whoever else reads the scale or bias, it is taken in."""
         return False
 
+    def _reads(self, source: str) -> bool:
+        """Whatever kernels take."""
+        return source != "i32"
+
 
 class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQuantizeDecompositionTransformation):
     """All integers of the type are taken, also where there is one more than levels."""
