@@ -16,7 +16,7 @@ from ovlpt.graph.names import Made, given, made_for, original, renamed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import CompiledModel, Constant, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
-from ovlpt.precisions import INT8
+from ovlpt.precisions import INT8, REAL
 from ovlpt.trace import Reason
 
 _FAR = 8
@@ -157,6 +157,14 @@ def layers_of_bodies(
     return found
 
 
+def _has_weights_beyond_i8(weights: Node) -> bool:
+    """Whether weights have a zero point that was not folded into integers of i8; it may be folded into whole real numbers."""
+    if not isinstance(weights, Constant) or precision_of(weights.output(0)) not in REAL:
+        return weights.get_type_name() == "Subtract"
+    values = weights.data
+    return bool(values.size and (values.min() < -128 or values.max() > 127) and (values == np.rint(values)).all())
+
+
 def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Reason, str | None]:
     """Why an operation that reads integers in the transformed model runs in float, and what would help.
 
@@ -166,7 +174,7 @@ def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Rea
     if is_recurrent and node.get_attributes().get("linear_before_reset"):
         text = "it is a GRU with linear_before_reset, for which the plugin has no int8 kernel"
         return Reason("no_kernel", text), "use a GRU without linear_before_reset"
-    if node is not None and not is_recurrent and node.input_value(1).get_node().get_type_name() == "Subtract":
+    if node is not None and not is_recurrent and _has_weights_beyond_i8(node.input_value(1).get_node()):
         text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
         return Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
     if node is not None and not is_recurrent and "MatMul" not in node.get_type_name():

@@ -36,6 +36,7 @@ from tools.answers import (
     quantized,
     real,
     recurrent,
+    stored_weights,
     transposed,
     weights,
 )
@@ -129,6 +130,15 @@ def test_a_layer_in_a_body_is_what_it_is_outside(layer, core):
     assert [(each.answer and each.answer.reason.code) for each in found.operations if each.name == LAYER] == [code]
     assert found.headline == f"{1 if int8 else 0} of 1 layer with weights runs in int8"
     assert ovlpt.report(graph, core=core, seconds=0.05).facts.int8_work_share == (1.0 if int8 else 0.0)
+
+
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["", "beside data with a zero point"])
+def test_weights_beyond_i8_are_the_cause_however_they_are_read(low, core):
+    """Of a layer that reads floats the lowering folds them, zero point included; it said that there is no kernel."""
+    graph = model(convolution(image(low), stored_weights((8, 8, 1, 1), 60)))
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    assert answer.reason.code in ("weights_zero_point", "weights_range")
+    assert answer.help is not None
 
 
 def test_groups_without_a_kernel_get_no_advice(core):
