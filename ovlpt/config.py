@@ -47,6 +47,8 @@ class Params:
         all of them, or those of the listed shapes (rows, input channels, output channels), which `ovlpt.tune` measures;
         -1 for a dynamic number of rows.
     recurrent_on_one_grid: give data and state of a recurrent layer one grid, and its weights one scale, as its kernels need.
+    coarser_weights: where weights with a zero point reach beyond i8 without it, which keeps a layer in float, give each output
+        channel of which some do a coarser step. This is not exact.
     faster_kernels: let a layer of a model that is compiled here run in another kernel than the plugin would take, where that
         was measured to be faster on such CPUs. The numbers stay the same.
     native_only: do exactly what the native library does and nothing more.
@@ -58,6 +60,7 @@ class Params:
     reshape_ignore_per_tensor_quantization_check: bool = False
     mat_mul_as_convolution: bool | tuple[tuple[int, int, int], ...] = False
     recurrent_on_one_grid: bool = False
+    coarser_weights: bool = False
     faster_kernels: bool = True
     native_only: bool = False
 

@@ -31,7 +31,11 @@ from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.canonicalize.spelled_ellipses import SpelledEllipses
 from ovlpt.canonicalize.stored_operands import StoredOperands
 from ovlpt.canonicalize.stored_weights import StoredWeights
-from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
+from ovlpt.canonicalize.symmetric_weights import (
+    CoarserIntegerWeights,
+    SymmetricIntegerWeights,
+    SymmetricQuantizedWeights,
+)
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
 from ovlpt.canonicalize.wide_intervals import WideIntervals
 from ovlpt.cleanup import native as cleanup_native
@@ -155,6 +159,7 @@ CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     ReshapesBeforeFakeQuantize,
     PoolIntoConvolution,
     RecurrentGrid,
+    CoarserIntegerWeights,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
     StoredOperands,

@@ -1,6 +1,8 @@
-"""Weights without a zero point, where that is exact."""
+"""Weights without a zero point: where that is exact, and where it is asked for, in a coarser step."""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import numpy as np
 
@@ -10,11 +12,11 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, valu
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import MOVES_WEIGHTS, folded_constant
-from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
+from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, fits
-from ovlpt.trace import Reason, reject_unless
+from ovlpt.trace import Reason, Rejected, reject_unless
 
 _FAR = 1 << 14  # from integers of 8 bits
 _STEP = 1e-4  # of a quantization step: what float32 intervals leave of a whole number
@@ -104,6 +106,68 @@ class SymmetricIntegerWeights(_SymmetricWeights):
         )
         wide = np.int16 if np.abs(whole).max(initial=0) < _FAR else np.int32  # half the memory is half the time
         return self._checked(values_of(found.data.get_node()).astype(wide) - whole.astype(wide))
+
+
+class CoarserIntegerWeights(SymmetricIntegerWeights):
+    """Stored integers that reach beyond i8 without their zero point, as in old TFLite files: the output channels that do get a
+    coarser step. This is not exact; all other channels keep their integers.
+    """
+
+    why = Reason(
+        "weights_range", "kernels need i8 weights without a zero point, and those of a few channels are rounded"
+    )
+
+    def concerns(self, node: Node) -> bool:
+        if not self.params.coarser_weights or not super().concerns(node):
+            return False
+        with suppress(Rejected):
+            return bool(_beyond(self._integers(node)).any())
+        return False
+
+    def transform(self, node: Node) -> None:
+        integers = self._integers(node)
+        others = tuple(axis for axis in range(integers.ndim) if not _is_of_outputs(node, axis))
+        factor = np.maximum(_beyond(integers).max(others, keepdims=True), 1)
+        scale = read_dequantization(node.output(0), INT8).scale * factor
+        self._store(node, np.rint(integers / factor).astype(np.int32), scale.astype(np.float32))
+
+    def _checked(self, integers: np.ndarray) -> np.ndarray:
+        return integers
+
+
+def _beyond(integers: np.ndarray) -> np.ndarray:
+    """How many times the ends of i8 integers beyond it are, and 0 for others."""
+    times = np.maximum(integers / 127, integers / -128)
+    return np.where(times > 1, times, 0)
+
+
+def _is_of_outputs(weights: Node, axis: int) -> bool:
+    """Whether along an axis of stored weights nothing but the output channels of all that reads them changes."""
+    sizes = shape_of(weights.output(0))
+    index = np.arange(sizes[axis]).reshape([-1 if at == axis else 1 for at in range(len(sizes))])
+    pending = [(weights, np.broadcast_to(index, sizes))]
+    while pending:
+        node, index = pending.pop()
+        for target in node.output(0).get_target_inputs():
+            reader = target.get_node()
+            if reader.get_type_name() == "Transpose":
+                pending.append((reader, index.transpose(values_of(reader.input_value(1).get_node()))))
+            elif reader.get_type_name() in MOVES_WEIGHTS:
+                pending.append((reader, index.reshape(shape_of(reader.output(0)))))
+            else:
+                others = tuple(
+                    at for at in range(index.ndim) if at not in _output_axes(reader, target.get_index(), index.ndim)
+                )
+                if (index.min(others) != index.max(others)).any():
+                    return False
+    return True
+
+
+def _output_axes(layer: Node, port: int, rank: int) -> tuple[int, ...]:
+    if layer.get_type_name() != "MatMul":
+        return OPERATIONS[layer.get_type_name()].weights_axes
+    is_turned = layer.get_attributes()["transpose_b" if port else "transpose_a"]
+    return (rank - (1 if bool(port) != is_turned else 2),)
 
 
 class SymmetricQuantizedWeights(_SymmetricWeights):

@@ -6,10 +6,10 @@ import pytest
 from ovlpt import Params
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import Outcome
-from tests.conftest import Transformed
+from tests.conftest import Transformed, run
 from tests.graphs import dequantization, f32, fake_quantize, model, parameter
 
-KINDS = ("SymmetricIntegerWeights", "SymmetricQuantizedWeights")
+KINDS = ("CoarserIntegerWeights", "SymmetricIntegerWeights", "SymmetricQuantizedWeights")
 
 
 def convolution(weights):
@@ -131,3 +131,55 @@ def test_weights_that_stand_first(scale):
     result.assert_numbers(1e-6)
     assert said(product(fake_quantize(parameter((2, 4, 5)), -1.28, 1.27), native_only=True)) == []
     product(parameter((2, 4, 5))).assert_numbers(1e-6)
+
+
+def depthwise(values, last):
+    """``last``: weights that are stored with the channels last, as in TFLite files, and moved."""
+    shape = (1, 3, 2, 2) if last else (2, 1, 1, 3, 2)
+    w = dequantization(opset1.constant(values.astype(np.uint8).reshape(shape)), 0.01, 120.0, "w")
+    if last:
+        w = opset1.transpose(opset1.reshape(w, np.array([3, 2, 2, 1, 1]), False), np.array([2, 3, 4, 0, 1]))
+    data = fake_quantize(parameter((1, 2, 6, 6)), 0, 2.55)
+    return model(opset1.group_convolution(data, w, [1, 1], [0, 0], [0, 0], [1, 1]))
+
+
+def product(values, transposed):
+    shape = (3, 4) if transposed else (4, 3)
+    w = dequantization(opset1.constant(values.astype(np.uint8).reshape(shape)), 0.01, 120.0, "w")
+    return model(opset1.matmul(fake_quantize(parameter((2, 4)), 0, 2.55), w, False, transposed))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda values: convolution(stored(values, 120)),
+        lambda values: depthwise(values, False),
+        lambda values: depthwise(values, True),
+        lambda values: product(values, False),
+        lambda values: product(values, True),
+    ],
+    ids=["Convolution", "GroupConvolution", "GroupConvolution, channels last", "MatMul", "MatMul, transposed"],
+)
+def test_a_coarser_step_where_it_is_asked_for(layer):
+    """Of the output channel that reaches beyond i8; the others keep their integers."""
+    values = integers(60, 180)
+    values.flat[0] = 255
+    net = layer(values)
+    result = Transformed(net, Params(coarser_weights=True))
+    assert said(result) == [(Outcome.TRANSFORMED, "weights_range")]
+    kind = net.get_results()[0].input_value(0).get_node().get_type_name()
+    read = next(node for node in result.after.get_ops() if node.get_type_name() == kind)
+    assert [value.get_element_type().get_type_name() for value in read.input_values()] == ["u8", "i8"]
+    given = np.random.default_rng(0).uniform(0, 2.55, tuple(net.inputs[0].shape)).astype(np.float32)
+    before, after = (run(each, [given], 1)[0] for each in (net, result.after))
+    axis = 1 if kind != "MatMul" else before.ndim - 1
+    apart = np.abs(before - after).max(tuple(at for at in range(before.ndim) if at != axis))
+    assert (apart > 1e-4).sum() == 1
+    assert apart[0] < 0.02 * np.abs(before).max()
+
+
+def test_no_coarser_step_without_need():
+    exact = Transformed(convolution(stored(integers(60, 215), 120)), Params(coarser_weights=True))
+    assert said(exact) == [(Outcome.TRANSFORMED, "weights_zero_point")]
+    fractional = Transformed(convolution(stored(integers(0, 255), 127.5)), Params(coarser_weights=True))
+    assert said(fractional) == [(Outcome.REJECTED, "fractional_zero_point")]
