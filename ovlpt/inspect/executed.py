@@ -16,7 +16,7 @@ from ovlpt.graph.names import Made, given, made_for, original, renamed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import CompiledModel, Constant, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
-from ovlpt.precisions import INT8, REAL
+from ovlpt.precisions import INT8
 from ovlpt.trace import Reason
 
 _FAR = 8
@@ -157,14 +157,6 @@ def layers_of_bodies(
     return found
 
 
-def _has_weights_beyond_i8(weights: Node) -> bool:
-    """Whether weights have a zero point that was not folded into integers of i8; it may be folded into whole real numbers."""
-    if not isinstance(weights, Constant) or precision_of(weights.output(0)) not in REAL:
-        return weights.get_type_name() == "Subtract"
-    values = weights.data
-    return bool(values.size and (values.min() < -128 or values.max() > 127) and (values == np.rint(values)).all())
-
-
 def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Reason, str | None]:
     """Why an operation that reads integers in the transformed model runs in float, and what would help.
 
@@ -174,24 +166,35 @@ def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Rea
     if is_recurrent and node.get_attributes().get("linear_before_reset"):
         text = "it is a GRU with linear_before_reset, for which the plugin has no int8 kernel"
         return Reason("no_kernel", text), "use a GRU without linear_before_reset"
-    if node is not None and not is_recurrent and _has_weights_beyond_i8(node.input_value(1).get_node()):
-        text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
-        return Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
-    if node is not None and not is_recurrent and "MatMul" not in node.get_type_name():
-        if node.input_value(0).get_node().get_type_name() == "Subtract" and _stored_in(node.input_value(0)) == "i8":
-            text = f"its data are i8 with a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
-            return Reason("no_kernel", text), "quantize the data to u8, or symmetrically"
-        weights = folded_constant(node.input_value(1))
-        if weights is not None and not -128 <= weights.min(initial=0) <= weights.max(initial=0) <= 127:
-            text = (
-                f"its weights, less their zero point, do not fit i8, which int8 kernels read alone ({layer.exec_type})"
-            )
-            return Reason("weights_range", text), "quantize the weights symmetrically, to i8"
+    if node is not None and not is_recurrent and (found := _integers_without_kernel(node)) is not None:
+        name, text, advice = found
+        return Reason(name, f"{text} ({layer.exec_type})"), advice
     if node is None and layer.precision in INT8:
         text = "it reads integers and computes in float, as the plugin's elementwise kernels do"
         return Reason("float_kernel", text), None
     text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
     return Reason("no_kernel", text), None
+
+
+def _integers_without_kernel(node: Node) -> tuple[str, str, str] | None:
+    """What of the integers that an operation with weights reads no int8 kernel takes: a reason's name and text, and an advice."""
+    data, weights = node.input_values()[:2]
+    if weights.get_node().get_type_name() == "Subtract":
+        text = "its weights have a zero point, for which the plugin has no int8 kernel"
+        return "weights_zero_point", text, "quantize the weights symmetrically, to i8"
+    values = folded_constant(weights)
+    is_whole = values is not None and bool((values == np.rint(values)).all())
+    if is_whole and not -128 <= values.min(initial=0) <= values.max(initial=0) <= 127:
+        text = "its weights, less their zero point, do not fit i8, which int8 kernels read alone"
+        return (
+            "weights_range",
+            text,
+            "quantize the weights symmetrically, to i8, or round these with Params.coarser_weights",
+        )
+    if node.get_type_name() != "MatMul" and data.get_node().get_type_name() == "Subtract" and _stored_in(data) == "i8":
+        text = "its data are i8 with a zero point, for which the plugin has no int8 kernel"
+        return "no_kernel", text, "quantize the data to u8, or symmetrically"
+    return None
 
 
 def _stored_in(value: Output) -> str:
