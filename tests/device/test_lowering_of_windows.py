@@ -821,3 +821,22 @@ def test_one_column_of_floats_of_one_channel(core, infer, name, grouped, how, pr
 
 def _plain(axes: int) -> tuple[list[int], ...]:
     return ([1] * axes, [0] * axes, [0] * axes, [1] * axes)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("inputs", "outputs"), [(16, 16), (16, 32), (64, 32)])
+def test_sizes_of_a_pointwise_convolution_of_signed_data_change(core, tmp_path, inputs, outputs, form):
+    """With AMX a kernel without it read weights that were laid out for one of AMX; with the plugin's own LPT, too."""
+    x = opset1.parameter(PartialShape([-1, inputs, -1, -1]), Type.f32)
+    stored = const(even_weights((outputs, inputs, 1, 1)), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(np.full((outputs, 1, 1, 1), 0.01)))
+    layer = opset1.convolution(quantized(x, -1.28, 1.27), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(layer, x)
+    request = compiled_in(form, net, core, tmp_path).create_infer_request()
+    random = np.random.default_rng(0)
+    for size in ((1, inputs, 16, 16), (1, inputs, 1, 1), (2, inputs, 2, 2), (1, inputs, 2, 2), (1, inputs, 16, 16)):
+        values = random.uniform(-1, 1, size).astype(np.float32)
+        fixed = net.clone()
+        fixed.reshape(list(size))
+        expected = core.compile_model(fixed, "CPU", TRUTH)([values])[0]
+        assert_close([request.infer([values])[0]], [expected], level=1e-3, share=1)

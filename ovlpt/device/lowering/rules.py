@@ -298,6 +298,11 @@ RULES = (
         here=takes_signed_activations,
     ),
     _rule(
+        kernels.leave_amx_for_few_channels, "Convolution", _CPU,
+        "with AMX a 1x1 convolution of signed data would read weights laid out for another kernel when sizes change: wrong numbers",
+        here=takes_signed_activations,
+    ),
+    _rule(
         guards.part_from_slopes, "GroupConvolution", _CPU,
         "with AVX-512 and VNNI a PRelu by channel after a depthwise layer, dilated or over one axis, would read other slopes: wrong numbers",
         here=this_cpu.has_vnni_of_512_bits,
