@@ -10,9 +10,9 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 def main() -> int:
     """Exit status, see `ovlpt.cli.main`."""
-    from ovlpt import cli, interrupts
+    from ovlpt import cli, crashes, interrupts
 
-    status = cli.main()
+    status = crashes.supervised(cli.main)
     if status == 130:
         interrupts.leave(status)
     return status

@@ -25,6 +25,8 @@ class Interrupts:
     told = False
 
     def __call__(self, *_: object) -> None:
+        if self.told:  # by the terminal, and by the process that waits for this one
+            return
         self.told = True
         if _POSIX:
             signal.signal(signal.SIGALRM, self._again)
