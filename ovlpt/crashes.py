@@ -51,8 +51,10 @@ def supervised(command: Callable[[], int]) -> int:
         if status >= 0:
             return status
         name, what = signal.Signals(-status).name, _under_way[:].rstrip(b"\0").decode(errors="replace")
-        if name not in _FAULTS:
-            return 128 - status
+        if name not in _FAULTS:  # for who waits for this process, the same
+            with contextlib.suppress(OSError):  # of SIGKILL
+                signal.signal(-status, signal.SIG_DFL)
+            signal.raise_signal(-status)
         if what and what not in _left_out:
             _left_out.add(what)
             continue

@@ -57,8 +57,13 @@ def test_a_signal_is_passed_on(name):
     child = int(running.stdout.readline())
     assert child != running.pid
     running.send_signal(getattr(signal, name))
-    assert running.wait(20) == 128 + getattr(signal, name)
+    assert running.wait(20) == -getattr(signal, name)
     assert running.stderr.read() == ""
+
+
+def test_another_end_is_that_of_the_program():
+    """As where memory runs out."""
+    assert outcome("os.kill(os.getpid(), signal.SIGKILL)") == (-signal.SIGKILL, "", "")
 
 
 def test_check_compares_with_ovlpt_itself_where_stock_ends_the_process():
