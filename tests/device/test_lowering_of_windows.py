@@ -791,25 +791,28 @@ ONE_COLUMN = {  # data, window, strides, padding before and after
     "steps over data": ((9, 4), (3, 3), (1, 3), (0, 0), (0, 1)),
     "three axes": ((3, 5, 3), (3, 3, 3), (1, 1, 2), (1, 1, 0), (1, 1, 0)),
     "strides of rows": ((9, 3, 5), (3, 3, 5), (2, 2, 3), (1, 1, 1), (1, 1, 1)),
+    "window of seven": ((9, 2), (7, 7), (2, 2), (3, 3), (3, 3)),
 }
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("grouped", [False, True], ids=["", "in one group"])
+@pytest.mark.parametrize("opened", ["", "open width", "open sizes"])
 @pytest.mark.parametrize("name", ONE_COLUMN)
-def test_one_column_of_floats_of_one_channel(core, infer, name, grouped, how, precision):
+def test_one_column_of_floats_of_one_channel(core, infer, name, opened, grouped, how, precision):
     """With AVX-512 other rows were read: wrong numbers, of float networks, too."""
     sizes, window, strides, begin, end = ONE_COLUMN[name]
     rng, axes = np.random.default_rng(0), len(sizes)
     taps = rng.integers(-3, 4, (24, 1, *window)).astype(np.float32)
-    x = parameter([2, 1, *sizes])
+    count = {"": 0, "open width": 1, "open sizes": axes}[opened]
+    x = parameter([2, 1, *sizes[: axes - count], *[-1] * count])
     make = opset1.group_convolution if grouped else opset1.convolution
     layer = make(x, const(taps[None] if grouped else taps), strides, begin, end, [1] * axes)
     kernel = const(0.01 * rng.integers(-63, 64, (8, 24, *[1] * axes)))
     after = opset1.convolution(quantized(layer, 0, 2.55), quantized(kernel, -1.28, 1.27), *_plain(axes))
     net = model([layer, after], x)
-    data = rng.integers(-3, 4, tuple(x.shape)).astype(np.float32)
+    data = rng.integers(-3, 4, (2, 1, *sizes)).astype(np.float32)
     padded = np.pad(data, [(0, 0), (0, 0), *zip(begin, end, strict=True)])
     read = np.lib.stride_tricks.sliding_window_view(padded[:, 0], window, range(1, axes + 1))
     read = read[:, *(slice(None, None, step) for step in strides)]

@@ -30,7 +30,7 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of, targets_of
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed, keeps_types, mark_of_f32, mark_of_kept_types
+from ovlpt.graph.relaxed import is_relaxed, keeps_types, kernels_of, mark_of_f32, mark_of_kept_types
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import MARKS_TYPES, Constant, Model, Node, opset1
@@ -129,7 +129,7 @@ def keep_from_amx(convolution: Node) -> Node | None:
     data may be shorter than its window: kernels of AMX read other rows or beside the data, as in int8 (`leave_amx`). Of an open
     width it may not come to one column, and stays in bf16.
     """
-    if is_int8_layer(convolution) or is_depthwise(convolution):
+    if is_int8_layer(convolution) or is_depthwise(convolution) or kernels_of(convolution):
         return None
     if not leaves_one_column(convolution, open_too=False) and not is_shorter_than_window(convolution):
         return None

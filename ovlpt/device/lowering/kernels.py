@@ -27,17 +27,18 @@ from ovlpt.precisions import is_low
 BLOCK = 4  # channels
 _IMAGE = 4  # axes
 _VOLUME = 3  # axes of space
-_FEW_ROWS = 4  # right with as many
+_FEW_ROWS = 4  # right with as many, by kernels of AMX
 _BLOCKS = (32, 64)  # outputs and inputs, of weights
 _FEW = (64, 128)  # outputs and inputs, from which 1x1 convolutions have one kernel for all sizes
 _TILE = 16  # channels of a group, inputs and outputs, which no kernel of AMX before brgemm has
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
 
 
-def with_kernels(layer: Node, kernels: str = OLDER) -> Node:
-    """The relaxed ``layer``, in its place, by these kernels (`relaxed`), where they have a form of it."""
+def with_kernels(layer: Node, kernels: str = OLDER, in_f32: bool = False) -> Node:
+    """The ``layer``, in its place, by these kernels (`relaxed`), where they have a form of it."""
     attributes, output = layer.get_attributes(), layer.output(0)
-    new = relaxed(layer.get_type_name(), layer.input_values(), precision_of(output), attributes, kernels=kernels)
+    inputs, kind = layer.input_values(), precision_of(output)
+    new = relaxed(layer.get_type_name(), inputs, kind, attributes, in_f32=in_f32, kernels=kernels)
     new.set_friendly_name(layer.get_friendly_name())
     replace_output(output, new.output(0))
     return new
@@ -180,7 +181,7 @@ def is_pointwise(convolution: Node) -> bool:
     return set(_sizes(convolution.input_value(1), len(convolution.get_attributes()["strides"]))) == {1}
 
 
-def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
+def leaves_one_column(convolution: Node, open_too: bool = True, few_rows: int = _FEW_ROWS) -> bool:
     """Whether a stride along the last axis leaves one column of several, in more than a few rows; ``open_too``: or may do so
     once sizes are known.
     """
@@ -192,7 +193,7 @@ def leaves_one_column(convolution: Node, open_too: bool = True) -> bool:
     if shape.rank.is_static and shape[-1].get_min_length() > 1:  # of an open width, too, that has bounds
         return False
     is_one = is_pointwise(convolution) and not is_padded(convolution)
-    return not is_one and (None in rows or prod(rows) > _FEW_ROWS)
+    return not is_one and (None in rows or prod(rows) > few_rows)
 
 
 def _sizes(value: Output, axes: int) -> Sequence[int | None]:
