@@ -10,7 +10,7 @@ from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.recurrent import drop_grid_of_stored
 from ovlpt.inspect.float_model import simulate
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import opset1
+from ovlpt.openvino_api import RELEASE, opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.graphs import opset3, opset5, opset6
 from tests.lowered import drop_in, layer_of_eight, recurrent, weighted
@@ -152,6 +152,23 @@ def test_a_sum_of_integers_beside_a_recurrent_layer(core, kind, low, sizes, way)
     rows = random.normal(0, 1.5, (2, 5, 8)).astype(np.float32)
     found, expected = _beside_a_recurrent_layer(core, results, x, rows, way)
     assert_close(found, expected)
+
+
+@needs_avx2
+@pytest.mark.skipif(RELEASE < (2025, 0), reason="the CPU plugin has no f8 there")
+@pytest.mark.parametrize("way", ["compiled", "saved", "pipeline"])
+@pytest.mark.parametrize("sizes", [[2, 5, 8], [2, 5, -1]], ids=["fixed", "open"])
+@pytest.mark.parametrize("by", ["scale", "shift", "channel"])
+@pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2"])
+def test_floats_of_8_bits_beside_a_recurrent_layer(core, kind, by, sizes, way):
+    """With the plugin's own LPT their scale would read them as they are stored, which throws in inference."""
+    x = parameter(sizes)
+    data = opset1.convert(opset1.convert(opset1.clamp(opset1.multiply(x, const(9)), -440.0, 440.0), kind), "f32")
+    factor = const(np.linspace(0.1, 1, 5).reshape(1, 5, 1)) if by == "channel" else const(0.1)
+    result = (opset1.add if by == "shift" else opset1.multiply)(data, factor)
+    rows = np.random.default_rng(0).normal(0, 1.5, (2, 5, 8)).astype(np.float32)
+    found, expected = _beside_a_recurrent_layer(core, [result], x, rows, way)
+    assert_close(found, expected, level=1e-5, share=1)
 
 
 def _beside_a_recurrent_layer(core, results, x, values, way):

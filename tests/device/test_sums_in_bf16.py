@@ -221,3 +221,20 @@ def test_floats_asked_for_in_f16_have_no_layer_kept_from_bf16(core):
     expected = list(core.compile_model(net, "CPU", TRUTH)(inputs).values())
     found = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f16"}, core=core)(inputs).values()
     assert_close(found, expected)
+
+
+@pytest.mark.parametrize("between", ["nothing", "an activation"])
+@pytest.mark.parametrize("sizes", [[1, 8, 6, 6], [1, 8, -1, -1]], ids=["fixed", "open"])
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_nothing_is_left_of_what_is_subtracted_from_itself(core, is_saved, sizes, between):
+    """One of the two was stored in f32 for another reader, the other in bf16: the rounding was left, here of the whole interval."""
+    x = parameter(sizes)
+    weights = quantized(const(0.01 * np.random.default_rng(1).integers(-63, 64, (16, 8, 3, 3))), -1.28, 1.27)
+    layer = opset1.convolution(quantized(x, *FIRST), weights, [1, 1], [1, 1], [1, 1], [1, 1])
+    layer = layer if between == "nothing" else opset1.relu(layer)
+    nothing = quantized(opset1.subtract(layer, layer), -0.0128, 0.0127)
+    after = opset1.convolution(nothing, int8_weights([4, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model([after, opset1.multiply(quantized(layer, -2.56, 2.54), const(0.7))], x)
+    compiled = core.compile_model(ovlpt.transform(net, core=core, serializable=is_saved), "CPU", {**TRUTH, **BF16})
+    data = np.random.default_rng(0).uniform(-1, 1.5, (1, 8, 6, 6)).astype(np.float32)
+    assert not compiled([data])[0].any()

@@ -20,7 +20,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.operations.families import AFFINE
-from ovlpt.precisions import INT8, REAL
+from ovlpt.precisions import FLOAT8, INT8, REAL
 
 _FACTORS = ("Divide", "Multiply", "Negative")
 
@@ -181,13 +181,15 @@ def hide_scales(model: Model) -> list[Node]:
 
     It would move a scale after a sum with a constant, which is then computed in the type of the integers; or after a
     normalization, and leave eps as it is. Of what `LowPrecision` leaves before one, the zero point has become an Add
-    (`add_zero_point`), which does not keep it from that. Recurrent layers have what they read as it is.
+    (`add_zero_point`), which does not keep it from that. Recurrent layers have what they read as it is. Of floats of 8 bits it would
+    let the scale read these themselves, for which there is no kernel.
     """
     nodes = model.get_ordered_ops()
     read = _read_by_recurrent_layers(nodes)
     normalizations = (node for node in nodes if node.get_type_name() in ("MVN", "NormalizeL2"))
     found = [factor for node in normalizations if not is_relaxed(node) for factor in _factors_above(node)]
     found += [(node, 1) for node in nodes if _scales_integers(node) and node.get_instance_id() not in read]
+    found += [(node, 1) for node in nodes if _computes_with_float8(node)]
     changed = {node.get_instance_id(): (node, port) for node, port in found}.values()
     for node, port in changed:
         _fold_late(node, port)
@@ -202,6 +204,14 @@ def _scales_integers(node: Node) -> bool:
     while precision_of(value) in REAL and value.get_node().get_type_name() in ("Add", "Convert", "Subtract"):
         value = value.get_node().input_value(0)
     return precision_of(value) in INT8 and not is_constant_path(value.get_node())
+
+
+def _computes_with_float8(node: Node) -> bool:
+    """Whether a constant is added to, or multiplied with, what was floats of 8 bits just before."""
+    if node.get_type_name() not in AFFINE or not isinstance(node.input_value(1).get_node(), Constant):
+        return False
+    convert = node.input_value(0).get_node()
+    return convert.get_type_name() == "Convert" and precision_of(convert.input_value(0)) in FLOAT8
 
 
 def _factors_above(node: Node) -> Iterator[tuple[Node, int]]:

@@ -131,6 +131,10 @@ RULES = (
         phase=Phase.TYPES,
     ),
     _rule(
+        sharing.negate_scaled, "Multiply", _CPU,
+        "what is subtracted from itself would be rounded to bf16 on one side alone: its rounding would be left", phase=Phase.TYPES,
+    ),
+    _rule(
         kernels.clip_a_line, "HardSigmoid", _CPU,
         "a HardSigmoid would be a layer of its own in a slow kernel, and in bf16 two more would convert its data",
         phase=Phase.TYPES,
@@ -753,8 +757,9 @@ RULES = (
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
-        hiding.hide_scales, "Multiply MVN NormalizeL2", _CPU,
-        "the plugin's own LPT would move a scale after a sum of integers, which saturates, or a normalization with its eps: wrong numbers",
+        hiding.hide_scales, "Add Multiply MVN NormalizeL2 Subtract", _CPU,
+        "the plugin's own LPT would move a scale after a sum of integers, which saturates, or a normalization with its eps: wrong numbers; "
+        "so would it let a scale read floats of 8 bits, which throws",
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(

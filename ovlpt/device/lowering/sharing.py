@@ -6,13 +6,13 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import constant, constant_above, is_real, precision_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Model, Node, Output
+from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
 
 _INDICES = frozenset(("i32", "i64"))
 _SMALL = 16  # elements
@@ -65,6 +65,30 @@ def join_layers(layer: Node) -> Node | None:
             joined.append(other)
     detach(*joined)
     return layer if joined else None
+
+
+def negate_scaled(scale: Node) -> Node | None:
+    """What multiplies sums by the negative of a scale as the negative of what that scale gives, as ``x - x`` has become.
+
+    In bf16 the two may be rounded at other places, and the rounding would be left of what cancels. And where that scale alone
+    reads a layer, it is part of it.
+    """
+    sums, factor = scale.input_value(0), scale.input_value(1).get_node()
+    if not is_real(precision_of(sums)) or not isinstance(factor, Constant) or factor.data.sum() <= 0:
+        return None
+    negated = []
+    for target in sums.get_target_inputs():
+        other = target.get_node()
+        if target.get_index() or other.get_type_name() != "Multiply" or is_output(other.output(0)):
+            continue
+        values, kinds = constant_above(other.input_value(1)), [precision_of(each.output(0)) for each in (scale, other)]
+        if values is not None and kinds[0] == kinds[1] and np.array_equal(values, -factor.data):
+            negative = opset1.multiply(scale, constant(np.float32(-1), kinds[0]))
+            negative.set_friendly_name(other.get_friendly_name())
+            replace_output(other.output(0), negative.output(0))
+            negated.append(other)
+    detach(*negated)
+    return scale if negated else None
 
 
 def _is_same_layer(one: Node, other: Node) -> bool:
