@@ -1020,6 +1020,25 @@ def test_floats_in_bf16(monkeypatch, of_ours, of_stock, expected):
     assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
 
 
+def test_what_throws_in_bf16_is_measured_without_post_operations(monkeypatch):
+    """As a row that is hidden whole, by -100: the simulation keeps that in f32, since it is one of its outputs."""
+    steps = (Step("Parameter", (), 1, (4, 8)), Step("FakeQuantize", ((0, 0),), 2, (4, 8)))
+    graph = Graph((*steps, Step("MatMul", ((1, 0),), 3, (4, 12))), ((2, 0),), 0)
+    honest, plain = numbers.run, len(build(graph).get_ops())
+
+    def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
+        if lpt != "ours" and len(model.get_ops()) == plain:
+            raise RuntimeError("a post-operation")
+        found = honest(model, inputs, "NO", **more)
+        is_far = INFERENCE_PRECISION_HINT == "bf16" and (lpt == "ours" or len(model.get_results()) == 1)
+        return [value + is_far * value.max() for value in found]
+
+    monkeypatch.setattr(numbers, "run", spoilt)
+    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
+    assert not list(numbers.in_bf16(graph, build(graph), {}))
+
+
 def test_what_cancels_has_no_measure_in_bf16(monkeypatch):
     """Of x - x the rounding of x was left, more than all of the result, which is zero."""
     shape = (1, 8, 6, 6)

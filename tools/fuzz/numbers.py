@@ -370,10 +370,11 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
     @functools.cache
     def in_others() -> list[list[np.ndarray]]:
         found = []
-        for each, lpt in ((model, "YES"), (model, "NO"), (reference(graph), "NO")):
+        for each, lpt in ((model, "YES"), (reference(graph), "NO")):
             with contextlib.suppress(RuntimeError):
                 found.append(run(each, inputs, lpt, **hint)[: len(simulated)])
-        return found
+        alone = _without_lpt(model, inputs, **hint)
+        return found if alone is None else [*found, alone]
 
     @functools.cache
     def near() -> list[list[np.ndarray]]:
