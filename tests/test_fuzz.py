@@ -271,6 +271,19 @@ def test_a_tie_in_a_body_is_no_failure():
     assert not [*numbers.failures(Graph(steps, ((2, 0), (6, 0)), 0, Form("f16", "all")), numbers.ONE_PIXEL)]
 
 
+def test_the_places_of_equal_values_are_no_failure():
+    """Of x - x, all of whose values are 0, a TopK of open rows gives 1, 2, 3, 4, 5, 0, and one of known rows 0 to 5."""
+    steps = (
+        Step("Parameter", (), 1407330395, (2, 12)),
+        Step("Parameter", (), 84299290, (2, 12)),
+        Step("Subtract", ((0, 0), (0, 0)), 416974431, (2, 12)),
+        Step("FakeQuantize", ((1, 0),), 1586074482, (2, 12)),
+        Step("PartsAlike", ((2, 0),), 1675768220, (2, 6)),
+    )
+    graph = Graph(steps, ((3, 0), (4, 0)), 1, Form("f16", "both"))
+    assert not [*numbers.failures(graph, numbers.ONE_PIXEL)]
+
+
 @against_native
 @pytest.mark.parametrize(("asked", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
 def test_a_scale_of_f8_is_the_native_librarys_fault(monkeypatch, asked, expected):

@@ -35,6 +35,7 @@ from tools.fuzz.shifts import (
     kernel_grids,
     quantum,
     with_kernel_weights,
+    with_parted_ties,
     with_rounded_states,
     with_shifted_bodies,
     with_shifts,
@@ -792,12 +793,15 @@ def nearby(model: Model, inputs: list[np.ndarray], count: int, grids: Grids) -> 
     random = np.random.default_rng(0)
     moved = [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs]
     near = [simulate(model, moved)[:count]]
+    if (parted := with_parted_ties(model)) is not None:
+        near.append(simulate(parted, inputs)[:count])
 
     def signs(size: int) -> np.ndarray:
         return random.choice([-1, 1], size)
 
     stored = with_kernel_weights(model, grids)
-    while len(near) < 9 and (rounded := with_rounded_states(stored, signs)) is not None:
+    most = len(near) + 8
+    while len(near) < most and (rounded := with_rounded_states(stored, signs)) is not None:
         near.append(simulate(rounded, inputs)[:count])
     quantizes = activations(model)
     still = [np.ones(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]

@@ -69,6 +69,21 @@ def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -
     return Model([*model.get_results(), *results], [*model.get_parameters(), *shifts])
 
 
+def with_parted_ties(model: Model) -> Model | None:
+    """With a little added to what each TopK reads, and more to what is later: of equal values it gives other places, as kernels
+    may. None without one.
+    """
+    model, found = model.clone(), False
+    for node in model.get_ops():
+        if node.get_type_name() == "TopK":
+            data, axis = node.input_value(0), node.get_attributes()["axis"]
+            sizes = [size if each == axis else 1 for each, size in enumerate(data.get_shape())]
+            later = constant(1e-6 * np.arange(sizes[axis]).reshape(sizes), precision_of(data))
+            node.input(0).replace_source_output(opset1.add(data, later).output(0))
+            found = True
+    return model if found else None
+
+
 def with_shifted_bodies(model: Model, part: float) -> Model:
     """With so many quanta added to what each FakeQuantize of data in a body gives."""
     model = model.clone()
