@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -461,6 +462,89 @@ def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer
     closed.reshape([1, 8, 1, 4])
     inputs = inputs_of(closed)
     assert_close(infer(lowered, inputs), infer(closed, inputs, "NO"), level=0.02, share=0.1)
+
+
+def beyond_i8(data, inputs, seed=0):
+    """A convolution whose weights fit no i8 without their zero point: it is of floats."""
+    stored = const(np.random.default_rng(seed).integers(0, 255, (8, inputs, 3, 3)), "u8")
+    weights = opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), const(100)), const(0.002))
+    return opset1.convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def after_a_layer(data):
+    return beyond_i8(quantized(beyond_i8(data, 3), -1.3, 1.25), 8, 1)
+
+
+def before_two_layers(data):
+    layer = quantized(beyond_i8(data, 3), -1.3, 1.25)
+    return opset1.add(beyond_i8(layer, 8, 1), beyond_i8(layer, 8, 2))
+
+
+def by_channel(data):
+    low = const(-np.arange(40, 120, 10).reshape(1, 8, 1, 1) / 100)
+    high = opset1.add(low, const(2.55))
+    layer = opset1.fake_quantize(beyond_i8(data, 3), low, high, low, high, 256)
+    weights = const(np.random.default_rng(1).integers(0, 255, (8, 1, 1, 3, 3)), "u8")
+    weights = opset1.multiply(opset1.subtract(opset1.convert(weights, "f32"), const(100)), const(0.002))
+    return opset1.group_convolution(layer, weights, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def beside_a_sum(data):
+    layer = quantized(beyond_i8(data, 3), -1.3, 1.25)
+    return opset1.relu(opset1.add(layer, quantized(beyond_i8(layer, 8, 1), -2, 3.1)))
+
+
+def joined(data):
+    layer = quantized(beyond_i8(data, 3), -1.3, 1.25)
+    return beyond_i8(opset1.concat([layer, opset1.max_pool(layer, [1, 1], [1, 1], [1, 1], [3, 3])], 1), 16, 1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [
+        (by_channel, [2, 3, 6, 6]),
+        *product([after_a_layer, before_two_layers, beside_a_sum, joined], [[2, 3, 6, 6], [-1, 3, -1, -1], [-1] * 4]),
+    ],
+    ids=lambda each: getattr(each, "__name__", str(each)),
+)
+def test_a_zero_point_before_weights_beyond_i8_is_no_layer_more(core, tmp_path, build, shape, precision, form):
+    """Its Convert was one, and it was one; both were part of the FakeQuantize, or one layer."""
+    x, hint = parameter(shape), {"INFERENCE_PRECISION_HINT": precision}
+    net = model(build(quantized(x, -1, 1.55)), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.55, (2, 3, 6, 6)).astype(np.float32)]
+    compiled = compiled_in(form, net, core, tmp_path, **hint)
+    kinds, expected = (
+        [layer.layer_type for layer in ovlpt.execution_types(each, inputs).executed]
+        for each in (compiled, core.compile_model(net, "CPU", hint))
+    )
+    assert kinds.count("Convert") <= expected.count("Convert")
+    assert len(kinds) <= len(expected)
+    if precision == "f32":
+        closed = net.clone()
+        closed.reshape([2, 3, 6, 6])
+        truth = simulate(closed, core)(inputs)
+        assert_close(list(compiled(inputs).values()), list(truth.values()), level=0.02, share=0.3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_integers_that_are_cut_between_two_and_quantized_again_are_not_stored(core, tmp_path, precision, form):
+    """In bf16 a Convert and a FakeQuantize were layers of their own, between two Reorders."""
+    x, hint = parameter([-1, 3, -1, -1]), {"INFERENCE_PRECISION_HINT": precision}
+    layer = quantized(convolution(quantized(x, -1, 1.55), 8), -0.65, 1.9)
+    net = model(convolution(quantized(opset1.clamp(layer, 0, 0.745), -0.65, 1.9), 8, seed=1), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.55, (2, 3, 6, 6)).astype(np.float32)]
+    compiled = compiled_in(form, net, core, tmp_path, **hint)
+    kinds = [layer.layer_type for layer in ovlpt.execution_types(compiled, inputs).executed]
+    assert kinds.count("Convert") == 0
+    assert kinds.count("FakeQuantize") == 1
+    if precision == "f32":
+        closed = net.clone()
+        closed.reshape([2, 3, 6, 6])
+        truth = simulate(closed, core)(inputs)
+        assert_close(list(compiled(inputs).values()), list(truth.values()), level=0.02, share=0.3)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -88,7 +88,12 @@ def clamp_in_f32(node: Node) -> Node | None:
     """A relaxed Clamp of integers that a FakeQuantize after it makes needless would be left out, and the FakeQuantize
     then report its new input's type. One that cuts between two integers, or beyond all of them, would be rounded to one.
     """
-    return _read_f32(node) if _is_needless(node) or _cuts_between_integers(node) else None
+    return _read_f32(node) if computes_in_f32(node) else None
+
+
+def computes_in_f32(clamp: Node) -> bool:
+    """Whether `clamp_in_f32` holds."""
+    return _is_needless(clamp) or _cuts_between_integers(clamp)
 
 
 def needless_clamp_in_f32(node: Node) -> Node | None:

@@ -8,12 +8,14 @@ from itertools import takewhile
 import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer
+from ovlpt.device.lowering.element_types import computes_in_f32
 from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
     MOVES_UP,
     POST_OPERATIONS,
     block_fusion,
     is_in_f64,
+    is_zero_point_before_floats,
     links_above,
     merged_target,
     only_reader,
@@ -29,6 +31,7 @@ from ovlpt.graph.constants import (
     is_constant_path,
     kept_apart,
     precision_of,
+    same_operation,
 )
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
@@ -267,26 +270,61 @@ def _is_computed_of(node: Node, known: Set[int]) -> bool:
 
 
 def requantize_floats(node: Node) -> Node | None:
-    """Integers of which only a zero point is subtracted before they are quantized again stay floats.
+    """Integers of which only a zero point is subtracted, or that a Clamp cuts between two of them, before they are quantized
+    again stay floats.
 
     ONNX Runtime quantizes a MatMul and its sum with the bias separately; the bias is then part of the zero point,
-    the scale of the second FakeQuantize. As floats all three are post-operations of the layer before them; integers
-    would be stored, converted by a layer of their own and read by another.
+    the scale of the second FakeQuantize. PyTorch quantizes before a ReLU6 and after it. As floats all three are
+    post-operations of the layer before them; integers would be stored, converted by a layer of their own and read by another.
     """
     if precision_of(node.output(0)) not in INT8 or precision_of(node.input_value(0)) != "f32":
         return None
-    found = dequantization_below(node)
-    if found.subtract is None or found.multiply is not None:
+    found, clamp = dequantization_below(node), only_reader(node)
+    if clamp is not None and clamp.get_type_name() == "Clamp" and is_relaxed(clamp) and computes_in_f32(clamp):
+        between = clamp
+    elif found.subtract is not None and found.multiply is None:
+        between = found.subtract
+    else:
         return None
-    if any(each.get_node().get_type_name() != "FakeQuantize" for each in found.output.get_target_inputs()):
+    if any(reader.get_type_name() != "FakeQuantize" for reader in readers_of(between)):
         return None
     rounded = opset1.fake_quantize(*node.input_values(), QuantizationDetails.of(node).levels)
     rounded.set_friendly_name(node.get_friendly_name())
-    shifted = opset1.subtract(rounded, constant(found.zero_point))
-    shifted.set_friendly_name(found.subtract.get_friendly_name())
-    replace_output(found.output, shifted.output(0))
-    detach(found.subtract)
+    others = [constant(found.zero_point).output(0)] if between is found.subtract else []
+    plain = same_operation(between, [rounded.output(0), *others])
+    plain.set_friendly_name(between.get_friendly_name())
+    replace_output(between.output(0), plain.output(0))
+    detach(between)
     return rounded
+
+
+def subtract_before_floats(node: Node) -> Node | None:
+    """``FQ(x; low, high) - z == FQ(x; low - z, high - z)``, where only layers in float read the integers.
+
+    Weights with a zero point, which do not fit i8, are real numbers; no kernel subtracts the zero point of data beside them.
+    It would be a layer of its own, between integers that are stored and read again for nothing.
+    """
+    if precision_of(node.output(0)) not in INT8 or {*map(precision_of, node.input_values())} != {"f32"}:
+        return None
+    subtracts, details = readers_of(node), QuantizationDetails.of(node)
+    if details is None or not subtracts or not all(map(is_zero_point_before_floats, subtracts)):
+        return None
+    if any(each.get_output_partial_shape(0) != node.get_output_partial_shape(0) for each in subtracts):
+        return None
+    shift, *others = (constant_above(each.input_value(1)) for each in subtracts)
+    if not all(np.array_equal(shift, other) for other in others):
+        return None
+    if is_scalar_like(shift):
+        shift = shift.ravel()[:1]
+    elif not varies_along(shift, shift.ndim, (1,)) or max(end.size for end in details.intervals) == 1:
+        return None  # rules of the layer before have seen no interval by channel
+    low, high = (constant(end - shift) for end in (details.output_low, details.output_high))
+    joined = opset1.fake_quantize(*node.input_values()[:3], low, high, details.levels)
+    joined.set_friendly_name(node.get_friendly_name())
+    for subtract in subtracts:
+        replace_output(subtract.output(0), joined.output(0))
+        detach(subtract)
+    return joined
 
 
 def keep_transpose(node: Node) -> Node | None:

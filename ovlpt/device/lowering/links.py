@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
-from ovlpt.graph.constants import constant_above, is_constant_above, kept_apart, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_above, is_real, kept_apart, precision_of
 from ovlpt.graph.consumers import consumers_of, readers_of, targets_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
@@ -64,6 +64,15 @@ def is_zero_point(subtract: Node) -> bool:
     """Whether only layers with integer weights read it, which fuse it as the zero point of their data."""
     readers = readers_of(subtract)
     return precision_of(subtract.input_value(0)) in INT8 and all(map(_takes_zero_point, readers))
+
+
+def is_zero_point_before_floats(subtract: Node) -> bool:
+    """Whether a Subtract of a constant is relaxed, and only layers whose weights are real numbers read it."""
+    if subtract.get_type_name() != "Subtract" or not is_relaxed(subtract):
+        return False
+    readers = readers_of(subtract) if is_constant_above(subtract.input_value(1)) else []
+    are_floats = [each.get_type_name() in WEIGHTED and is_real(precision_of(each.input_value(1))) for each in readers]
+    return bool(are_floats) and all(are_floats)
 
 
 def _takes_zero_point(node: Node) -> bool:

@@ -345,6 +345,10 @@ RULES = (
         "integers that are quantized again would be stored, and converted in an extra layer",
     ),
     _rule(
+        fake_quantize.subtract_before_floats, "FakeQuantize", _CPU,
+        "integers before a layer in float would be stored, and their zero point subtracted in extra layers",
+    ),
+    _rule(
         element_types.clamp_in_f32, "Clamp", _CPU,
         "the Clamp would be dropped before a FakeQuantize, which then reports another type, or its bounds be rounded to integers",
     ),

@@ -8,9 +8,18 @@ import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, follows_constant, is_widened, repeats_data
 from ovlpt.device.lowering.kernels import BLOCK, is_padded, is_pointwise, lacks_reorder
-from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
+from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion, is_zero_point_before_floats
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    converted,
+    is_constant_above,
+    is_real,
+    precision_of,
+    same_operation,
+    values_of,
+)
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -20,7 +29,6 @@ from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
-from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, PASSES_ON
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
@@ -40,22 +48,42 @@ _PADDED = 16  # channels
 def subtract_in_f32(subtract: Node) -> Node | None:
     """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. So does the zero
     point of a layer whose weights are not integers: as a post-operation of dynamic sizes it ends the process. Only there: a
-    Convert before every zero point or residual Add loses the int8 fusion.
+    Convert before every zero point or residual Add loses the int8 fusion. Where it is no post-operation, an Add of its negative
+    reads the integers: the Convert would be a layer of its own.
     """
     if is_widened(subtract):
         _scale_in_f64(subtract)
         return convert_data(subtract, opset1.subtract)
-    readers = readers_of(subtract)
-    is_of_float = [
-        reader.get_type_name() in WEIGHTED and is_real(precision_of(reader.input_value(1))) for reader in readers
-    ]
-    zero_point = constant_above(subtract.input_value(1))
-    if zero_point is None or not is_of_float or not all(is_of_float):
+    if not is_zero_point_before_floats(subtract):
         return None
-    plain = opset1.subtract(opset1.convert(subtract.input_value(0), "f32"), constant(zero_point))
+    data, zero_point = subtract.input_value(0), constant_above(subtract.input_value(1))
+    if precision_of(data) in INT8 and _is_stored(data, zero_point):
+        add = _negative_added(subtract, data, zero_point)
+        replace_output(subtract.output(0), add.output(0))
+        return add
+    plain = opset1.subtract(opset1.convert(data, "f32"), constant(zero_point))
     plain.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), plain.output(0))
     return plain
+
+
+def _is_stored(data: Output, zero_point: np.ndarray) -> bool:
+    """Whether what gives these integers takes no zero point in as a post-operation."""
+    node = data.get_node()
+    if (kind := node.get_type_name()) == "Concat" or (kind == "MaxPool" and is_scalar_like(zero_point)):
+        return True
+    if kind == "FakeQuantize" and node.input_value(0).get_node().get_type_name() == "Parameter":
+        return True
+    if constant_above(data) is not None:
+        return False
+    readers = [target.get_node() for target in data.get_target_inputs()]
+    return any(reader.get_type_name() != "ShapeOf" and not _shifts_before_floats(reader) for reader in readers)
+
+
+def _shifts_before_floats(node: Node) -> bool:
+    """Whether it is a zero point of layers in float, which the plugin merges with equal ones, or was one."""
+    is_added = node.get_type_name() == "Add" and is_constant_above(node.input_value(1))
+    return is_added or is_zero_point_before_floats(node)
 
 
 def _scale_in_f64(subtract: Node) -> None:
