@@ -488,6 +488,11 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     assert fits(opset1.prelu(data, f32(np.zeros(4))))
     assert fits(opset1.prelu(data, f32(np.zeros(1))))
     assert not fits(opset1.prelu(data, f32(np.zeros(6))))
+    state, steps = f32(np.zeros((1, 1, 4))), opset1.constant(np.array([4]))
+    for columns in (2, 3):
+        weights = [f32(np.zeros(shape)) for shape in ((1, 16, columns), (1, 16, 4), (1, 16))]
+        layer = [parameter((1, 4, 2)), state, state, steps, *weights]
+        assert fits(create("opset5", "LSTMSequence", layer, hidden_size=4, direction="forward")) == (columns == 2)
 
 
 @against_native

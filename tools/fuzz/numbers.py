@@ -486,6 +486,8 @@ def reads_within(node: Node) -> bool:
         return shape[-1] == node.get_input_shape(1)[-1]
     if node.get_type_name() == "PRelu":
         return int(np.prod(node.get_input_shape(1))) in (1, shape[min(1, len(shape) - 1)])
+    if node.get_type_name() in RECURRENT:  # the weights of the data are the first
+        return shape[-1] == node.get_input_shape(min(RECURRENT[node.get_type_name()]))[-1]
     if node.get_type_name() == "TopK":
         count = constant_above(node.input_value(1))
         return count is None or int(count) <= shape[node.get_attributes()["axis"]]
