@@ -322,6 +322,25 @@ def test_a_quantization_after_groups_with_a_zero_point_is_part_of_the_layer(core
     assert_close(list(found), infer(net, inputs, "NO"), level=0.02, share=0.05)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_a_zero_point_of_one_channel_that_no_size_tells(core, tmp_path, axes, precision, form):
+    """The layer was in float, and in bf16 compiling threw; with the plugin's own LPT, too."""
+    x, pads = parameter([-1] * (axes + 2)), [[1] * axes] * 4
+    layer = opset1.convolution(quantized(x, -1, 1.55), int8_weights([16, 1, *[3] * axes]), *pads)
+    net = model(
+        convolution(quantized(layer, -2, 2), 8, kernel=1) if axes > 1 else opset1.sigmoid(quantized(layer, -2, 2)), x
+    )
+    compiled = compiled_in(form, net, core, tmp_path, INFERENCE_PRECISION_HINT=precision)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, [2, 1, *[9] * axes]).astype(np.float32)]
+    assert all(layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled, inputs)))
+    fixed = net.clone()
+    fixed.reshape(list(inputs[0].shape))
+    expected = core.compile_model(fixed, "CPU", TRUTH)(inputs)[0]
+    assert_close([compiled(inputs)[0]], [expected], level=0.02, share=1)
+
+
 @pytest.mark.parametrize("by_channel", [False, True])
 def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     """The plugin pads what has a zero point wrongly, with its own LPT too."""

@@ -141,6 +141,10 @@ RULES = (
     ),
     # layers with weights: their data and form
     _rule(
+        zero_points.tell_channels, "Convolution", _CPU,
+        "a layer of one channel that no size tells would run in float with its zero point, or throw in bf16",
+    ),
+    _rule(
         zero_points.pad_before_zero_point, CONVOLUTIONS, _CPU,
         "a convolution over three axes, in groups or of one channel, would pad data with a zero point wrongly: wrong numbers",
         in_float=True,

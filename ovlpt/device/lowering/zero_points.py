@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, follows_constant, is_widened, repeats_data
-from ovlpt.device.lowering.kernels import BLOCK, is_padded, is_pointwise, lacks_reorder
+from ovlpt.device.lowering.kernels import BLOCK, has_zero_point, is_padded, is_pointwise, lacks_reorder
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion, is_zero_point_before_floats
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import (
@@ -381,6 +381,26 @@ def unmark_dequantization(model: Model) -> list[Node]:
     for node in changed:
         del node.get_rt_info()[_DEQUANTIZATION]
     return changed
+
+
+def tell_channels(convolution: Node) -> Node | None:
+    """A Reshape of data with a zero point whose number of channels is open, to the channels that the layer reads.
+
+    The zero point does not tell the one channel of a layer. Where it is open, the plugin does not take the zero point into the
+    layer, which runs in float, and throws in bf16 where its result is quantized.
+    """
+    subtract, weights = convolution.input_value(0).get_node(), shape_of(convolution.input_value(1))
+    if not has_zero_point(convolution) or not is_relaxed(subtract) or weights is None:
+        return None
+    sizes, axes = shape_of(subtract.output(0)) or (), len(convolution.get_attributes()["strides"])
+    inputs = weights[-axes - 1]
+    if sizes[1:2] != (None,) or inputs is None or len(weights) > axes + 2:
+        return None
+    data, zero_point = subtract.input_values()
+    told = reshaped(data, (None, inputs, *[None] * axes))
+    new = relaxed_like(subtract, [told.output(0), zero_point], precision_of(subtract.output(0)))
+    convolution.input(0).replace_source_output(new.output(0))
+    return convolution
 
 
 def pad_before_zero_point(convolution: Node) -> Node | None:
