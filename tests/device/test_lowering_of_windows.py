@@ -826,18 +826,35 @@ def _plain(axes: int) -> tuple[list[int], ...]:
     return ([1] * axes, [0] * axes, [0] * axes, [1] * axes)
 
 
+CHANGING = {  # weights, groups first, and stride
+    "1x1": ((16, 16, 1, 1), 1),
+    "1x1 of more outputs": ((32, 16, 1, 1), 1),
+    "1x1 of a row of a tile": ((48, 64, 1, 1), 1),
+    "1x1 over one axis": ((128, 8, 1), 1),
+    "three taps": ((32, 16, 3), 1),
+    "three taps by two": ((16, 64, 3), 2),
+    "3x3": ((8, 8, 3, 3), 1),
+    "groups": ((4, 32, 32, 1, 1), 1),
+}
+
+
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("inputs", "outputs"), [(16, 16), (16, 32), (64, 32)])
-def test_sizes_of_a_pointwise_convolution_of_signed_data_change(core, tmp_path, inputs, outputs, form):
+@pytest.mark.parametrize("case", CHANGING)
+def test_sizes_of_a_convolution_of_signed_data_change(core, tmp_path, case, form):
     """With AMX a kernel without it read weights that were laid out for one of AMX; with the plugin's own LPT, too."""
-    x = opset1.parameter(PartialShape([-1, inputs, -1, -1]), Type.f32)
-    stored = const(even_weights((outputs, inputs, 1, 1)), "i8")
-    weights = opset1.multiply(opset1.convert(stored, "f32"), const(np.full((outputs, 1, 1, 1), 0.01)))
-    layer = opset1.convolution(quantized(x, -1.28, 1.27), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    sizes, stride = CHANGING[case]
+    groups, axes = (sizes[0], len(sizes) - 3) if case == "groups" else (1, len(sizes) - 2)
+    inputs, window, (_, *plain) = groups * sizes[-axes - 1], sizes[-1], _plain(axes)
+    x = opset1.parameter(PartialShape([-1, inputs, *[-1] * axes]), Type.f32)
+    stored = const(even_weights(sizes), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(np.full([1] * len(sizes), 0.01)))
+    convolution = opset1.group_convolution if groups > 1 else opset1.convolution
+    layer = convolution(quantized(x, -1.28, 1.27), weights, [stride] * axes, *plain)
     net = model(layer, x)
     request = compiled_in(form, net, core, tmp_path).create_infer_request()
     random = np.random.default_rng(0)
-    for size in ((1, inputs, 16, 16), (1, inputs, 1, 1), (2, inputs, 2, 2), (1, inputs, 2, 2), (1, inputs, 16, 16)):
+    for batch, places in ((1, 64 if axes == 1 else 16), (1, 1), (2, 2), (1, 2), (1, 16), (1, 1)):
+        size = (batch, inputs, *[(places - 1) * stride + window] * axes)
         values = random.uniform(-1, 1, size).astype(np.float32)
         fixed = net.clone()
         fixed.reshape(list(size))

@@ -29,7 +29,8 @@ _IMAGE = 4  # axes
 _VOLUME = 3  # axes of space
 _FEW_ROWS = 4  # right with as many, by kernels of AMX
 _BLOCKS = (32, 64)  # outputs and inputs, of weights
-_FEW = (64, 128)  # outputs and inputs, from which 1x1 convolutions have one kernel for all sizes
+_FEW_ELEMENTS = 4  # of one sample: with as many convolutions of signed data run without AMX
+_ROW = 64  # integers of a tile of AMX
 _TILE = 16  # channels of a group, inputs and outputs, which no kernel of AMX before brgemm has
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
 
@@ -160,20 +161,27 @@ def leave_amx_before_channels(convolution: Node) -> Node | None:
     return None if first_after_affine(convolution) is None else with_kernels(convolution, WITHOUT_AMX)
 
 
-def leave_amx_for_few_channels(convolution: Node) -> Node | None:
-    """A 1x1 convolution of signed integers of open sizes, of few channels, by kernels without AMX.
+def leave_amx_for_signed_data(convolution: Node) -> Node | None:
+    """A convolution of signed integers of open sizes, of few inputs, whose result may be of few elements, by kernels without AMX.
 
-    At sizes of few elements the plugin takes those anyway. They need weights with a compensation for signed data, which the
-    kernel of AMX, whose weights were kept from an earlier size, does not: wrong numbers, with the plugin's own LPT, too.
+    At such sizes the plugin takes those anyway. They need weights with a compensation for signed data, which the kernel of AMX,
+    whose weights were kept from an earlier size, does not: wrong numbers, with the plugin's own LPT, too.
     """
-    if kernels_of(convolution) or not may_be_open(convolution.output(0)) or not is_pointwise(convolution):
+    if kernels_of(convolution) or not may_be_open(convolution.output(0)) or is_depthwise(convolution):
         return None
     data, weights = convolution.input_value(0), shape_of(convolution.input_value(1))
     data = data.get_node().input_value(0) if has_zero_point(convolution) else data
     if precision_of(data) != "i8" or weights is None:
         return None
-    is_small = all(size is None or size < bound for size, bound in zip(weights, _FEW, strict=False))
-    return with_kernels(convolution, WITHOUT_AMX) if is_small else None
+    axes, shape = len(convolution.get_attributes()["strides"]), convolution.get_output_partial_shape(0)
+    if (
+        shape.rank.is_static
+        and prod(max(shape[axis].get_min_length(), 1) for axis in range(2, axes + 2)) > _FEW_ELEMENTS
+    ):
+        return None
+    outputs, inputs = (size or 1 for size in weights[-axes - 2 : -axes])
+    is_right = inputs > _ROW or (is_pointwise(convolution) and min(inputs, outputs) == _ROW)
+    return None if is_right else with_kernels(convolution, WITHOUT_AMX)
 
 
 def is_pointwise(convolution: Node) -> bool:

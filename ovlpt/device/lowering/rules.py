@@ -306,8 +306,8 @@ RULES = (
         here=takes_signed_activations,
     ),
     _rule(
-        kernels.leave_amx_for_few_channels, "Convolution", _CPU,
-        "with AMX a 1x1 convolution of signed data would read weights laid out for another kernel when sizes change: wrong numbers",
+        kernels.leave_amx_for_signed_data, "Convolution GroupConvolution", _CPU,
+        "with AMX a convolution of signed data would read weights laid out for another kernel when sizes change: wrong numbers",
         here=takes_signed_activations,
     ),
     _rule(
