@@ -174,10 +174,8 @@ def leave_amx_for_signed_data(convolution: Node) -> Node | None:
     if precision_of(data) != "i8" or weights is None:
         return None
     axes, shape = len(convolution.get_attributes()["strides"]), convolution.get_output_partial_shape(0)
-    if (
-        shape.rank.is_static
-        and prod(max(shape[axis].get_min_length(), 1) for axis in range(2, axes + 2)) > _FEW_ELEMENTS
-    ):
+    least = [max(shape[axis].get_min_length(), 1) for axis in range(2, axes + 2)] if shape.rank.is_static else []
+    if prod(least) > _FEW_ELEMENTS:
         return None
     outputs, inputs = (size or 1 for size in weights[-axes - 2 : -axes])
     is_right = inputs > _ROW or (is_pointwise(convolution) and min(inputs, outputs) == _ROW)
