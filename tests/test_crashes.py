@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no process is f
 def start(body: str) -> subprocess.Popen:
     """A program whose command is ``body``, in which ``end()`` is a fault."""
     lines = ["import os, signal, sys, time", "from ovlpt import cli, crashes", ""]
+    lines += ["signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it", ""]
     lines += ["def end(*_):", "    os.kill(os.getpid(), signal.SIGSEGV)", "    time.sleep(60)", "", "def command():"]
     lines += [f"    {line}" for line in body.splitlines()] + ["", "sys.exit(crashes.supervised(command))"]
     return subprocess.Popen(

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = {
     "ovlpt.trace": 0, "ovlpt.precisions": 0, "ovlpt.openvino_api": 0, "ovlpt.fake_quantize": 0, "ovlpt.reference": 0,
     "ovlpt.layered": 0, "ovlpt.data": 0, "ovlpt.display": 0, "ovlpt.version": 0, "ovlpt.files": 0, "ovlpt.reasons": 0,
-    "ovlpt.errors": 0, "ovlpt.choices": 0, "ovlpt.interrupts": 0,
+    "ovlpt.errors": 0, "ovlpt.choices": 0, "ovlpt.interrupts": 0, "ovlpt.crashes": 0,
     "ovlpt.operations": 1,
     "ovlpt.graph": 2, "ovlpt.attributes": 2, "ovlpt.config": 2,
     "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3,
