@@ -11,8 +11,9 @@ from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import MOVES_WEIGHTS, folded_constant
-from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output, shape_of
+from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, fits

@@ -186,11 +186,8 @@ def _integers_without_kernel(node: Node) -> tuple[str, str, str] | None:
     is_whole = values is not None and bool((values == np.rint(values)).all())
     if is_whole and not -128 <= values.min(initial=0) <= values.max(initial=0) <= 127:
         text = "its weights, less their zero point, do not fit i8, which int8 kernels read alone"
-        return (
-            "weights_range",
-            text,
-            "quantize the weights symmetrically, to i8, or round these with Params.coarser_weights",
-        )
+        advice = "quantize the weights symmetrically, to i8, or round these with Params.coarser_weights"
+        return "weights_range", text, advice
     if node.get_type_name() != "MatMul" and data.get_node().get_type_name() == "Subtract" and _stored_in(data) == "i8":
         text = "its data are i8 with a zero point, for which the plugin has no int8 kernel"
         return "no_kernel", text, "quantize the data to u8, or symmetrically"

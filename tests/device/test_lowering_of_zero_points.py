@@ -518,6 +518,14 @@ def joined(data):
     return beyond_i8(opset1.concat([layer, opset1.max_pool(layer, [1, 1], [1, 1], [1, 1], [3, 3])], 1), 16, 1)
 
 
+def assert_close_to_simulation(core, net, compiled, inputs):
+    """At the sizes of the one input."""
+    closed = net.clone()
+    closed.reshape(list(inputs[0].shape))
+    truth = simulate(closed, core)(inputs)
+    assert_close(list(compiled(inputs).values()), list(truth.values()), level=0.02, share=0.3)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 @pytest.mark.parametrize(
@@ -541,10 +549,7 @@ def test_a_zero_point_before_weights_beyond_i8_is_no_layer_more(core, tmp_path, 
     assert kinds.count("Convert") <= expected.count("Convert")
     assert len(kinds) <= len(expected)
     if precision == "f32":
-        closed = net.clone()
-        closed.reshape([2, 3, 6, 6])
-        truth = simulate(closed, core)(inputs)
-        assert_close(list(compiled(inputs).values()), list(truth.values()), level=0.02, share=0.3)
+        assert_close_to_simulation(core, net, compiled, inputs)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -560,10 +565,7 @@ def test_integers_that_are_cut_between_two_and_quantized_again_are_not_stored(co
     assert kinds.count("Convert") == 0
     assert kinds.count("FakeQuantize") == 1
     if precision == "f32":
-        closed = net.clone()
-        closed.reshape([2, 3, 6, 6])
-        truth = simulate(closed, core)(inputs)
-        assert_close(list(compiled(inputs).values()), list(truth.values()), level=0.02, share=0.3)
+        assert_close_to_simulation(core, net, compiled, inputs)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -17,7 +17,7 @@ from ovlpt.device.lowering.links import (
     only_reader,
     other_constant,
 )
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import Shape, may_be_open, shape_of
@@ -67,9 +67,7 @@ def widen_before_mask(product: Node) -> Node | None:
     apart, lets the Subgraph of the attention throw in compiling, with the plugin's own LPT and in float, too. Scores of one
     column are as wide with it as after the mask.
     """
-    if any(constant_above(value) is not None for value in product.input_values()):
-        return None
-    if (shape_of(product.output(0)) or (1,))[-1] is not None:
+    if (shape_of(product.output(0)) or (1,))[-1] is not None or any(map(is_constant_above, product.input_values())):
         return None
     of_one: list[tuple[Node, int]] = []
     last, columns = product, None

@@ -74,10 +74,16 @@ def negate_scaled(scale: Node) -> Node | None:
     reads a layer, it is part of it.
     """
     sums, factor = scale.input_value(0), scale.input_value(1).get_node()
-    if not is_real(precision_of(sums)) or not isinstance(factor, Constant) or factor.data.sum() <= 0:
+    targets = sums.get_target_inputs()
+    if (
+        len(targets) == 1
+        or not is_real(precision_of(sums))
+        or not isinstance(factor, Constant)
+        or factor.data.sum() <= 0
+    ):
         return None
     negated = []
-    for target in sums.get_target_inputs():
+    for target in targets:
         other = target.get_node()
         if target.get_index() or other.get_type_name() != "Multiply" or is_output(other.output(0)):
             continue

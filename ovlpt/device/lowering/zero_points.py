@@ -74,7 +74,7 @@ def _is_stored(data: Output, zero_point: np.ndarray) -> bool:
         return True
     if kind == "FakeQuantize" and node.input_value(0).get_node().get_type_name() == "Parameter":
         return True
-    if constant_above(data) is not None:
+    if is_constant_above(data):
         return False
     readers = [target.get_node() for target in data.get_target_inputs()]
     return any(reader.get_type_name() != "ShapeOf" and not _shifts_before_floats(reader) for reader in readers)
