@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from ovlpt.graph.constants import precision_of
+import numpy as np
+
+from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import consumers_of, readers_of
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.dequantization import Dequantization, dequantizations_below, write_dequantization
@@ -14,20 +17,23 @@ from ovlpt.trace import Reason
 
 @dataclass(frozen=True)
 class _Moved:
-    """What copies the stored integers, each operation after what it reads, and the dequantizations after them."""
+    """What copies the stored integers, each operation after what it reads, the dequantizations after them, and the zeros that
+    are put around them.
+    """
 
     moves: list[Node]
     ends: list[Dequantization]
+    zeros: list[Any]
 
 
 class DequantizationBeforeMoves(LayerTransformation):
-    """``FakeQuantize → Convert (to integers) → Transpose → Convert → Subtract → Multiply``: dequantized before the Transpose, and
-    before what else only copies values.
+    """``FakeQuantize → Convert (to integers) → MaxPool → Convert → Subtract → Multiply``: dequantized before the MaxPool, and before
+    what else only copies values.
 
     ONNX allows any operation on 8-bit integers between QuantizeLinear and DequantizeLinear, and ONNX Runtime writes its
-    format QOperator so. Of what moves there, a Transpose is computed in float by OpenVINO: its MOC transformations put the
-    Convert before it, and leave the rest of the dequantization after it. So the layers after it stay float, with the plugin's
-    own LPT, too. Each scale is one positive number, so that the largest integer is the largest value.
+    format QOperator so. What is not dequantized next to its quantization stays what it is: layers in float, where the integers
+    are i8 with a zero point, or are transposed, with the plugin's own LPT, too. Each scale is one positive number, so that the
+    largest integer is the largest value.
     """
 
     quiet = True
@@ -55,6 +61,9 @@ class DequantizationBeforeMoves(LayerTransformation):
         value.get_node().set_friendly_name(name)  # which it has in the file
         for target in targets:
             target.replace_source_output(value)
+        for zero in found.zeros:
+            shape = constant_above(zero.get_source_output()).shape
+            zero.replace_source_output(constant(np.zeros(shape, np.float32), precision_of(value)).output(0))
         for move in found.moves:
             move.validate_and_infer_types()
         for end in found.ends:
@@ -63,22 +72,27 @@ class DequantizationBeforeMoves(LayerTransformation):
 
 def _moved(node: Node) -> _Moved | None:
     """What is after the integers that ``node`` stores; None where other than equal dequantizations read them."""
-    found, pending = _Moved([], []), [node.output(0)]
+    found, pending = _Moved([], [], []), [node.output(0)]
     while pending:
         value = pending.pop()
         for target in consumers_of(value):
             reader = target.get_node()
             if reader.get_type_name() == "Convert":
                 found.ends.extend(dequantizations_below(reader))
-            elif (data := copied_data(reader)) and all(each == value for each in data):
+            elif target.get_source_output() in (data := copied_data(reader)):
                 found.moves.append(reader)
+                found.zeros.extend(
+                    each for each in reader.inputs() if (read := each.get_source_output()) in data and read != value
+                )
                 pending += [each for each in reader.outputs() if precision_of(each) in INT8]
             else:
                 return None
-    if not found.ends or not all(map(_is_per_tensor, found.ends)):
+    if not found.moves or not found.ends or not all(map(_is_per_tensor, found.ends)):
         return None
-    is_turned = any(move.get_type_name() == "Transpose" for move in found.moves)
-    return found if is_turned and len({_numbers(end) for end in found.ends}) == 1 else None
+    (zero_point, *_), *others = {_numbers(end) for end in found.ends}
+    given = [constant_above(each.get_source_output()) for each in found.zeros]
+    is_zero = all(values is not None and (values == zero_point).all() for values in given)
+    return found if is_zero and not others else None
 
 
 def _is_per_tensor(found: Dequantization) -> bool:

@@ -12,7 +12,7 @@ from tests.graphs import f32, fake_quantize, i64, model, opset8, opset12, parame
 
 _SCALE = 0.0213
 _SHAPE = (2, 8, 6, 6)
-_KINDS = [(np.uint8, 0), (np.uint8, 121), (np.int8, 0)]
+_KINDS = [(np.uint8, 0), (np.uint8, 121), (np.int8, 0), (np.int8, -7)]
 
 
 def stored(value, kind: type, zero_point: int):
@@ -42,9 +42,9 @@ def pooled(value):
     return opset8.max_pool(value, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2]).output(0)
 
 
-def padded(value):
-    around = i64(0, 0, 1, 1)
-    return opset12.pad(value, around, around, "constant", opset1.constant(np.uint8(4)))
+def padded(value, zero: int = 4):
+    around, kind = i64(0, 0, 1, 1), value.get_element_type().to_dtype()
+    return opset12.pad(value, around, around, "constant", opset1.constant(np.array(zero, kind)))
 
 
 MOVES = {
@@ -52,6 +52,8 @@ MOVES = {
     "a pool before": lambda value: turned(pooled(value)),
     "a Reshape after": lambda value: opset1.reshape(turned(value), i64(0, 0, 4, 9), True),
     "a part of it": lambda value: turned(opset1.split(value, opset1.constant(np.int64(1)), 2).output(1)),
+    "a pool": lambda value: pooled(value),
+    "a part": lambda value: opset1.split(value, opset1.constant(np.int64(1)), 2).output(1),
 }
 
 
@@ -99,6 +101,15 @@ def test_several_readers(core):
     integers = stored(parameter(_SHAPE), np.uint8, 121)
     parts = [integers, turned(integers), opset1.reshape(turned(integers), i64(0, 0, 4, 9), True)]
     assert is_exact_in_int8(model(*(convolution(restored(part, np.uint8, 121)) for part in parts)), core, 3)
+
+
+@needs_avx2
+@pytest.mark.parametrize(("kind", "zero_point"), _KINDS)
+def test_a_pool_and_a_padding_beside_each_other(core, kind, zero_point):
+    """i8 with a zero point that were dequantized after a pool, or padded with it, were read by layers in float."""
+    integers = stored(parameter(_SHAPE), kind, zero_point)
+    parts = [integers, pooled(integers), padded(integers, zero_point)]
+    assert is_exact_in_int8(model(*(convolution(restored(part, kind, zero_point)) for part in parts)), core, 3)
 
 
 def names_of_it(quantized: Model, **settings) -> list[str]:

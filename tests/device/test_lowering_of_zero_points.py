@@ -13,7 +13,7 @@ import ovlpt
 from ovlpt.device import PluginLowering, execution_types, this_cpu
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Manager, NodeFactory, opset1
+from ovlpt.openvino_api import Manager, NodeFactory, opset1, opset8
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import (
@@ -62,6 +62,32 @@ def test_zero_points_of_equal_copies_of_the_data_are_not_merged(core, infer, cas
     net = model(results, x)
     inputs, fixed = [np.random.default_rng(0).uniform(-1, 1.5, shape).astype(np.float32)], net.clone()
     fixed.reshape(shape)
+    compiled = core.compile_model(drop_in(net, core), "CPU", EXACT)
+    assert all(layer.is_int8 for layer in weighted(execution_types(compiled, inputs)))
+    assert_close(list(compiled(inputs).values()), infer(fixed, inputs, "NO"))
+
+
+def unsqueezed(data):
+    return opset1.squeeze(opset1.unsqueeze(data, const([2], "i64")), const([2], "i64"))
+
+
+def mirrored(data):
+    return opset8.gather(data, const(range(7, -1, -1), "i64"), const(1, "i64"))
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["fixed", "open"])
+@pytest.mark.parametrize("copy", [lambda data: data, unsqueezed], ids=["the data", "unsqueezed"])
+def test_zero_points_of_copies_that_the_plugin_drops_are_not_merged(core, infer, copy, is_open):
+    """Of a layer's result: a zero point was lost, and a layer in float."""
+    x = parameter([-1, 8, -1, -1] if is_open else [1, 8, 6, 6])
+    data = quantized(convolution(quantized(x, -1, 1.55), 8), -2, 3.1)
+    layers = [
+        opset1.convolution(part, int8_weights([8, 8, 1, 1], seed=5), [1, 1], [0, 0], [0, 0], [1, 1])
+        for part in (copy(data), mirrored(data))
+    ]
+    net = model(layers, x)
+    inputs, fixed = [np.random.default_rng(0).uniform(-1, 1.5, [1, 8, 6, 6]).astype(np.float32)], net.clone()
+    fixed.reshape([1, 8, 6, 6])
     compiled = core.compile_model(drop_in(net, core), "CPU", EXACT)
     assert all(layer.is_int8 for layer in weighted(execution_types(compiled, inputs)))
     assert_close(list(compiled(inputs).values()), infer(fixed, inputs, "NO"))

@@ -40,7 +40,7 @@ _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Swish"}) | {
     "Sinh", "SoftSign", "Sqrt", "SquaredDifference", "Tan",
 }  # fmt: skip
 
-_MERGED = PASSES_ON | {"Gather", "MaxPool", "Pad"}  # where they are equal
+_COPIES = PASSES_ON | {"Gather", "MaxPool", "Pad"}
 _DEQUANTIZATION = "dequantization_node_0"
 _PADDED = 16  # channels
 
@@ -331,7 +331,7 @@ def _clamp_dequantized(clamp: Node, subtract: Node) -> bool:
 
 
 def sibling_numbers(model: Model) -> dict[int, int]:
-    """By instance of a relaxed Subtract, how many others of the same tensor come before it.
+    """By instance of a relaxed Subtract, how many others of the same tensor, or of copies of it, come before it.
 
     Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
     convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
@@ -339,20 +339,18 @@ def sibling_numbers(model: Model) -> dict[int, int]:
     siblings: dict[tuple, list[Node]] = defaultdict(list)
     for node in all_nodes(model):
         if node.get_type_name() == "Subtract" and is_relaxed(node):
-            siblings[_merged(node.input_value(0))].append(node)
+            siblings[_source(node.input_value(0))].append(node)
     return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
 
 
-def _merged(value: Output) -> tuple:
-    """A key that is the same for what the plugin will have merged: other rules give each layer such an operation of its own."""
+def _source(value: Output) -> tuple[int, int]:
+    """What a tensor is copied from. The plugin merges equal copies, of which other rules give each layer one of its own, drops
+    those that undo each other, and moves a Gather that permutes the channels of a layer past the zero point, into the weights.
+    """
     node = value.get_node()
-    constants = (
-        [constant_above(each) for each in node.input_values()[1:]] if node.get_type_name() in _MERGED else [None]
+    return (
+        _source(node.input_value(0)) if node.get_type_name() in _COPIES else (node.get_instance_id(), value.get_index())
     )
-    plain = [each.tolist() for each in constants if each is not None]
-    if len(plain) < len(constants):
-        return node.get_instance_id(), value.get_index()
-    return node.get_type_name(), repr(node.get_attributes()), repr(plain), _merged(node.input_value(0))
 
 
 def keep_apart(model: Model) -> list[Node]:
