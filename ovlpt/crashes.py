@@ -44,10 +44,13 @@ def supervised(command: Callable[[], int]) -> int:
     _under_way = mmap.mmap(-1, _SIZE)
     while True:
         _say("")
+        signals = _signals()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # until they can be passed on
         child = os.fork()
         if not child:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return command()
-        status = _waited_for(child)
+        status = _waited_for(child, signals, before)
         if status >= 0:
             return status
         name, what = signal.Signals(-status).name, _under_way[:].rstrip(b"\0").decode(errors="replace")
@@ -67,9 +70,12 @@ def _say(what: str) -> None:
         _under_way[:] = what.encode()[:_SIZE].ljust(_SIZE, b"\0")
 
 
-def _waited_for(child: int) -> int:
-    """Its status, or the negative number of the signal that ended it. What this process is told, it passes on."""
-    before = {each: signal.signal(each, lambda number, _: _pass_on(child, number)) for each in _signals()}
+def _waited_for(child: int, signals: list[signal.Signals], mask: set[int | signal.Signals]) -> int:
+    """Its status, or the negative number of the signal that ended it. What this process is told, it passes on: ``signals``,
+    which are blocked so far; ``mask``: what is blocked from then on.
+    """
+    before = {each: signal.signal(each, lambda number, _: _pass_on(child, number)) for each in signals}
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:

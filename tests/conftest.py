@@ -28,6 +28,7 @@ if (
 ):  # as a shell starts what runs in the background; children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be as narrow as its terminal
+os.unsetenv("COLUMNS")  # readline sets it, too, of which Python's own environment does not know
 
 
 def cpu_flags() -> set[str]:

@@ -13,12 +13,16 @@ from ovlpt import data
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no process is forked on Windows")
 
 
-def start(body: str) -> subprocess.Popen:
-    """A program whose command is ``body``, in which ``end()`` is a fault."""
+# Whoever forks in it goes on late, as on a machine with much to do.
+LATE = "fork = os.fork\nos.fork = lambda: (child := fork()) and (time.sleep(0.5) or child)"
+
+
+def start(body: str, before: str = "") -> subprocess.Popen:
+    """A program whose command is ``body``, in which ``end()`` is a fault; ``before``: what it does first."""
     lines = ["import os, signal, sys, time", "from ovlpt import cli, crashes", ""]
     lines += ["signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it", ""]
     lines += ["def end(*_):", "    os.kill(os.getpid(), signal.SIGSEGV)", "    time.sleep(60)", "", "def command():"]
-    lines += [f"    {line}" for line in body.splitlines()] + ["", "sys.exit(crashes.supervised(command))"]
+    lines += [f"    {line}" for line in body.splitlines()] + ["", before, "sys.exit(crashes.supervised(command))"]
     return subprocess.Popen(
         [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -51,15 +55,17 @@ def test_a_fault_after_that_is_told():
     assert outcome(body)[0] == 3
 
 
+@pytest.mark.parametrize("before", ["", LATE], ids=["", "late"])
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
-def test_a_signal_is_passed_on(name):
-    """To the one process that has the number which is known outside."""
-    running = start("signal.signal(signal.SIGINT, signal.SIG_DFL)\nprint(os.getpid(), flush=True)\ntime.sleep(60)")
+def test_a_signal_is_passed_on(name, before):
+    """To the one process that has the number which is known outside; also one that comes right after the fork."""
+    body = "signal.signal(signal.SIGINT, signal.SIG_DFL)\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
+    running = start(body, before)
     child = int(running.stdout.readline())
     assert child != running.pid
     running.send_signal(getattr(signal, name))
-    assert running.wait(20) == -getattr(signal, name)
-    assert running.stderr.read() == ""
+    assert running.communicate(timeout=20) == ("", "")  # the child, which writes there, has ended
+    assert running.returncode == -getattr(signal, name)
 
 
 def test_another_end_is_that_of_the_program():
