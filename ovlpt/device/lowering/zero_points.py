@@ -347,10 +347,9 @@ def _source(value: Output) -> tuple[int, int]:
     """What a tensor is copied from. The plugin merges equal copies, of which other rules give each layer one of its own, drops
     those that undo each other, and moves a Gather that permutes the channels of a layer past the zero point, into the weights.
     """
-    node = value.get_node()
-    return (
-        _source(node.input_value(0)) if node.get_type_name() in _COPIES else (node.get_instance_id(), value.get_index())
-    )
+    while (node := value.get_node()).get_type_name() in _COPIES:
+        value = node.input_value(0)
+    return node.get_instance_id(), value.get_index()
 
 
 def keep_apart(model: Model) -> list[Node]:
