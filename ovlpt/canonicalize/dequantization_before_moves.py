@@ -87,9 +87,12 @@ def _moved(node: Node) -> _Moved | None:
                 pending += [each for each in reader.outputs() if precision_of(each) in INT8]
             else:
                 return None
-    if not found.moves or not found.ends or not all(map(_is_per_tensor, found.ends)):
+    if not found.ends or not all(map(_is_per_tensor, found.ends)):
         return None
     (zero_point, *_), *others = {_numbers(end) for end in found.ends}
+    is_lost = precision_of(node.output(0)) == "i8" and zero_point and found.moves
+    if not is_lost and all(move.get_type_name() != "Transpose" for move in found.moves):
+        return None  # layers read such integers, and zeros in reals around others have a scale of their own
     given = [constant_above(each.get_source_output()) for each in found.zeros]
     is_zero = all(values is not None and (values == zero_point).all() for values in given)
     return found if is_zero and not others else None

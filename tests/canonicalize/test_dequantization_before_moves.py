@@ -112,6 +112,14 @@ def test_a_pool_and_a_padding_beside_each_other(core, kind, zero_point):
     assert is_exact_in_int8(model(*(convolution(restored(part, kind, zero_point)) for part in parts)), core, 3)
 
 
+@needs_avx2
+def test_padded_integers_of_other_sizes(core):
+    """Dequantized before the Pad, its zeros would have a scale of their own, which a Reshape of the padded axis loses."""
+    integers = stored(parameter(_SHAPE), np.uint8, 121)
+    rows = opset1.reshape(padded(integers, 121), i64(0, 0, 4, 16), True)
+    assert is_exact_in_int8(model(convolution(restored(rows, np.uint8, 121))), core, 1)
+
+
 def names_of_it(quantized: Model, **settings) -> list[str]:
     trace = ovlpt.Trace()
     ovlpt.transform(quantized, trace=trace, **settings)
