@@ -80,6 +80,43 @@ def test_other_types_of_few_bits(core, kind):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2"])
+@pytest.mark.parametrize("is_quantized", [True, False])
+def test_floats_of_eight_bits(core, kind, is_quantized, form, tmp_path):
+    """No kernel reads them. Stock restores them in layers of its own: in bf16, with several streams, most compilations leave out
+    the scales.
+    """
+    random, x = np.random.default_rng(3), parameter([-1, -1, 64])
+    stored = opset1.constant(random.integers(-9, 10, (32, 64)).astype(np.float32), getattr(Type, kind))
+    scale = random.uniform(0.01, 0.02, (32, 1)).astype(np.float32)
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(scale))
+    net = model(opset1.matmul(quantized(x, -1.28, 1.27) if is_quantized else x, weights, False, True), x)
+    data = random.uniform(-1.2, 1.2, (1, 5, 64)).astype(np.float32)
+    expected = data @ (stored.get_data(dtype=np.float32) * scale).T
+    for precision in float_types(core):
+        hints = {"INFERENCE_PRECISION_HINT": precision, "NUM_STREAMS": "2"}
+        for _ in range(4):
+            found = compiled_in(form, net, core, tmp_path, **hints)(data)[0]
+            assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["f4e2m1", "f8e4m3"])
+def test_scales_that_are_powers_of_two_in_eight_bits(core, kind, form, tmp_path):
+    """As NNCF writes MXFP4 and MXFP8. In memory, with data that is quantized, compiling threw: stock does not."""
+    random, x = np.random.default_rng(3), parameter([-1, 64])
+    stored = opset1.constant(random.integers(-2, 3, (16, 2, 32)).astype(np.float32), getattr(Type, kind))
+    scale = opset1.constant(2.0 ** random.integers(-3, 0, (16, 2, 1)).astype(np.float32), Type.f8e8m0)
+    factor = opset1.multiply(opset1.convert(stored, "f32"), opset1.convert(scale, "f32"))
+    weights = opset1.reshape(factor, const([16, 64], "i64"), False)
+    net = model(opset1.matmul(quantized(x, -1.28, 1.27), weights, False, True), x)
+    data = random.uniform(-1.2, 1.2, (5, 64)).astype(np.float32)
+    values = (stored.get_data(dtype=np.float32) * scale.get_data(dtype=np.float32)).reshape(16, 64)
+    found = compiled_in(form, net, core, tmp_path)(data)[0]
+    assert np.abs(found - (np.rint(data / 0.01) * 0.01) @ values.T).max() < 1e-4
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", ["i8", "u4"])
 @pytest.mark.parametrize("is_quantized", [True, False])
 @pytest.mark.parametrize(("rows", "inputs"), [(-1, 36), (-1, 32), (5, 20)])

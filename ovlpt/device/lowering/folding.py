@@ -16,7 +16,7 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, Type, opset1
 from ovlpt.operations.families import BRING_DATA, REARRANGES
-from ovlpt.precisions import COMPRESSED, INT8
+from ovlpt.precisions import COMPRESSED, FLOAT8, INT8
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
 _AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block, and inputs that it multiplies
@@ -75,8 +75,8 @@ def _keep_first(node: Node) -> list[Node]:
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
     first, has a vector, what may be one, a transpose, or a constant for data, or reads anything but one matrix of up to three
-    axes, which the plugin keeps compressed unless it is a column, or of fewer than four rows, or blocks of so few have a scale
-    each; for one of more axes it throws.
+    axes, which the plugin keeps compressed unless it is a column, stored in f8, or of fewer than four rows, or blocks of so few
+    have a scale each; for one of more axes it throws.
     What has constant data, as the first step of an unrolled recurrence, it folds only after that, and throws.
     What is scaled by rows it computes wrongly, and before 2025.0 what has one scale, of which it reads as many as there
     are columns.
@@ -281,6 +281,7 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
         rows = _rows_of_block(layer.input_value(1), -1 if transposed else -2) or rows
         is_one_matrix = columns != 1 and (rows is None or rows >= _ROWS)
         is_one_matrix = is_one_matrix and not _differs_between_rows(layer.input_value(1), -1 if transposed else -2)
+        is_one_matrix = is_one_matrix and _compressed_in(layer.input_value(1).get_node()) not in FLOAT8
         is_one_matrix = is_one_matrix and (RELEASE >= (2025, 0) or not _has_one_scale(layer.input_value(1)))
     return (0,) if is_one_matrix else (0, 1)
 

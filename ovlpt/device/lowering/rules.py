@@ -721,8 +721,8 @@ RULES = (
         phase=Phase.MODEL, precision="f32",
     ),
     _rule(
-        zero_points.unmark_dequantization, "Multiply Subtract", _CPU,
-        "a dequantization before floats would be layers of its own, which a model that was saved does not have",
+        zero_points.unmark_dequantization, "Convert Multiply Subtract", _CPU,
+        "a dequantization before floats would be layers of its own, and scales of weights in f8e8m0 would throw",
         phase=Phase.BODIES,
     ),
     _rule(

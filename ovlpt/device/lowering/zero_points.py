@@ -41,7 +41,9 @@ _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Swish"}) | {
 }  # fmt: skip
 
 _COPIES = PASSES_ON | {"Gather", "MaxPool", "Pad"}
-_DEQUANTIZATION = "dequantization_node_0"
+_MARKS = {  # of common optimizations, which no file keeps
+    "Convert": "DisableConstantFolding_0", "Multiply": "dequantization_node_0", "Subtract": "dequantization_node_0",
+}  # fmt: skip
 _PADDED = 16  # channels
 
 
@@ -367,17 +369,23 @@ def keep_apart(model: Model) -> list[Node]:
 
 
 def unmark_dequantization(model: Model) -> list[Node]:
-    """Takes the mark of dequantizations, which common optimizations leave and no file keeps, from those that stay in front of
-    floats: of a marked one the plugin makes no multiplication and addition in one layer, which reads integers.
+    """Takes the marks of dequantizations, which common optimizations leave and no file keeps.
+
+    Of a marked one in front of floats the plugin makes no multiplication and addition in one layer, which reads integers. And
+    it does not fold the marked Convert of weights, or of their scales, that no kernel reads: with scales in f8e8m0 it throws.
+    The plugin marks those that its kernels read by itself.
     """
-    changed = [
-        node
-        for node in model.get_ops()
-        if node.get_type_name() in ("Multiply", "Subtract") and _DEQUANTIZATION in node.get_rt_info()
-    ]
+    changed = [node for node in model.get_ops() if _is_marked(node)]
     for node in changed:
-        del node.get_rt_info()[_DEQUANTIZATION]
+        del node.get_rt_info()[_MARKS[node.get_type_name()]]
     return changed
+
+
+def _is_marked(node: Node) -> bool:
+    mark = _MARKS.get(node.get_type_name())
+    if mark is None or mark not in node.get_rt_info():
+        return False
+    return node.get_type_name() != "Convert" or isinstance(node.input_value(0).get_node(), Constant)
 
 
 def tell_channels(convolution: Node) -> Node | None:
