@@ -203,11 +203,12 @@ def weights(shape, levels: int = 255, low=None, high=None, axis: int | tuple[int
     return quantized(values, -ends if low is None else low, ends if high is None else high, levels, "weights")
 
 
-def stored_weights(shape, zero_point: float) -> Node:
+def stored_weights(shape, zero_point: float | None, stored: type = np.int8) -> Node:
     """Integers with their dequantization, one scale for each output channel."""
-    values = opset1.constant(np.random.default_rng(0).integers(-90, 90, shape).astype(np.int8))
+    values = opset1.constant(np.random.default_rng(0).integers(-90, 90, shape).astype(stored))
     scale = f32(np.full((shape[0], *[1] * (len(shape) - 1)), 0.01))
-    return opset1.multiply(opset1.subtract(opset1.convert(values, "f32"), f32(zero_point)), scale)
+    converted = opset1.convert(values, "f32")
+    return opset1.multiply(converted if zero_point is None else opset1.subtract(converted, f32(zero_point)), scale)
 
 
 def convolution(data, kernel: Node | None = None, name: str = LAYER) -> Node:
@@ -849,9 +850,34 @@ _SINGLE = [
         Case(
             f"weights compressed to {stored[0]}",
             lambda stored=stored: _of_rows(compressed((24, 16), *stored)),
-            (("weights_precision",),),
+            (("weights_granularity" if stored[0] == "i4" else "weights_precision",),),
         )
         for stored in (("i4", 7), ("nf4", 1), ("f8e4m3", 448))
+    ),
+    Case(
+        "weights compressed to i4, of a float",
+        lambda: model(
+            _quantized_layer(), named(opset1.matmul(parameter(_ROWS), compressed((24, 16), "i4", 7), False, True))
+        ),
+        (("no_fake_quantize",), ("weights_granularity",)),
+    ),
+    *(
+        Case(f"{kind}, weights stored in i16{name}", build, (("weights_precision",),))
+        for name, zero_point in (("", None), (" with a zero point", 3.0))
+        for kind, build in (
+            (
+                "convolution",
+                lambda z=zero_point: model(convolution(image(), stored_weights((8, 8, 1, 1), z, np.int16))),
+            ),
+            ("MatMul", lambda z=zero_point: _of_rows(stored_weights((24, 16), z, np.int16))),
+        )
+    ),
+    *(
+        Case(f"{kind}, weights to 65536 levels", build, (("weights_levels",),))
+        for kind, build in (
+            ("convolution", lambda: model(convolution(image(), weights((8, 8, 1, 1), 65536)))),
+            ("MatMul", lambda: _of_rows(weights((24, 16), 65536))),
+        )
     ),
     Case(
         "weights that are computed",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.fake_quantize.definition import fake_quantize
-from ovlpt.graph.constants import constant, meets, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -115,6 +115,9 @@ def _dequantized(
     source = found.data
     if source.get_node().get_type_name() == "FakeQuantize" and (folded := folded_constant(source)) is not None:
         source = constant(np.rint(folded), precision_of(source)).output(0)
+    if source.get_node().get_type_name() == "Convert" and is_constant_path(source.get_node()):
+        stored = precision_of(source.get_node().input_value(0))
+        reject("weights_precision", f"the weights are stored as {stored}")
     is_direct = found.zero_point is None and shape_of(source) == shape and is_low(found.data_precision)
     reject_unless(
         isinstance(source.get_node(), Constant) or is_direct,

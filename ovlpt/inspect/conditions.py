@@ -17,7 +17,7 @@ from ovlpt.device.int8_layers import is_depthwise_over_three_axes
 from ovlpt.device.properties import F32
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation
 from ovlpt.graph.consumers import targets_of
-from ovlpt.graph.dequantization import DEQUANTIZATION
+from ovlpt.graph.dequantization import DEQUANTIZATION, read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import cell_obstacle, sources
 from ovlpt.graph.shapes import shape_of
@@ -35,7 +35,7 @@ from ovlpt.main.mat_mul import LONG
 from ovlpt.openvino_api import Model, Node, Output, Type, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS, REARRANGES
-from ovlpt.precisions import COMPRESSED, is_low
+from ovlpt.precisions import INT4, INT8, REAL, is_low
 from ovlpt.prerequisites.einsum import contracted_size
 from ovlpt.trace import Reason
 
@@ -47,6 +47,7 @@ BECOME_PRODUCTS = frozenset((_ATTENTION, "Einsum"))  # operations that MatMuls a
 _PRODUCTS = BECOME_PRODUCTS | {"MatMul"}
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
 _GROUPS_OVER_THREE_AXES = 6  # axes of the weights
+_LEVELS = 256  # of integers of 8 bits
 _LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
 
@@ -357,8 +358,8 @@ def _of_weights(node: Node) -> Iterator[Lack]:
         yield Lack(WEIGHTS, reason, title(node), None if kind in RECURRENT else quantize_input(node, 1))
     elif real:
         stored = {_stored_precision(node.input_value(port)) for port in real}
-        if stored <= COMPRESSED:
-            text = f"its weights are compressed to {' and '.join(sorted(stored))}, and int8 kernels multiply 8-bit integers"
+        if stored.isdisjoint(REAL):
+            text = f"its weights are stored in {' and '.join(sorted(stored))}, and int8 kernels multiply 8-bit integers"
             reason = Reason("weights_precision", text)
         else:
             reason = Reason("weights_not_quantized", "its weights are not quantized")
@@ -382,7 +383,11 @@ def _unfit_weights(node: Node, port: int) -> Reason | None:
     quantize = node.input_value(port).get_node()
     details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
     if details is None:
-        return None
+        return _in_blocks(quantize)
+    if details.levels > _LEVELS:
+        return Reason(
+            "weights_levels", f"its weights have {details.levels} levels, but the kernels take 8-bit integers"
+        )
     kind, scales = node.get_type_name(), details.output_high
     if kind in DECONVOLUTIONS or port == 0:
         if not _is_around_zero(details.output_low, scales, details.levels):
@@ -399,6 +404,32 @@ def _unfit_weights(node: Node, port: int) -> Reason | None:
     return None
 
 
+def _in_blocks(reshape: Node) -> Reason | None:
+    """Of weights whose scale differs within an output channel: a Reshape joins the axis of the blocks with that of the inputs."""
+    while reshape.get_type_name() == "Convert":
+        reshape = reshape.input_value(0).get_node()
+    if reshape.get_type_name() != "Reshape":
+        return None
+    value, shape = reshape.input_value(0), shape_of(reshape.output(0))
+    scale, before = _scale_of(value), shape_of(value)
+    if scale is None or shape is None or before is None or len(before) <= len(shape):
+        return None
+    if varies_along(scale, len(before), (0,)):
+        return None
+    text = (
+        f"its weights have a scale for each {before[-1]} of their elements; it may vary along the output channels only"
+    )
+    return Reason("weights_granularity", text)
+
+
+def _scale_of(value: Output) -> np.ndarray | None:
+    """That of a dequantization, or as an interval has it."""
+    if value.get_node().get_type_name() != "FakeQuantize":
+        return read_dequantization(value).scale
+    details = QuantizationDetails.of(value.get_node())
+    return None if details is None else details.output_high
+
+
 def _is_around_zero(low: np.ndarray, high: np.ndarray, levels: int) -> bool:
     """Whether i8 holds the values without a zero point."""
     width = np.maximum(high - low, np.finfo(np.float32).tiny)
@@ -406,9 +437,8 @@ def _is_around_zero(low: np.ndarray, high: np.ndarray, levels: int) -> bool:
 
 
 def _is_quantized(value: Output) -> bool:
-    """Whether weights come from a FakeQuantize or from integers of 8 bits or more."""
-    stored = _stored_precision(value)
-    return stored == "FakeQuantize" or is_low(stored)
+    """Whether weights come from a FakeQuantize or from integers of 8 bits, or of 4, which become such."""
+    return _stored_precision(value) in ("FakeQuantize", *INT8, *INT4)
 
 
 def _stored_precision(value: Output) -> str:

@@ -65,8 +65,9 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
-        # that weights are compressed is known of the given model alone
-        is_said = own.advice is not None and own.reason.code != "weights_precision"
+        # of weights that are stored or quantized as no kernel takes them the given model alone tells how
+        is_shown = own.reason.code == "weights_precision" or (code == "weights_not_quantized" != own.reason.code)
+        is_said = own.advice is not None and not is_shown
         causes = [replace(own, reason=answer.reason, root=answer.root) if is_said else own, *more]
     elif code == "weights_not_quantized":
         text = "its weights are quantized, but not to one scale per output channel or for all of them"
