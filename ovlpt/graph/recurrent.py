@@ -28,10 +28,23 @@ _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", 
 
 def has_quantized_weights(nodes: Iterable[Node]) -> bool:
     """Whether a recurrent layer among the nodes reads dequantized integer weights."""
-    layers = (node for node in nodes if node.get_type_name() in RECURRENT)
-    return any(
-        not isinstance(node.input_value(port).get_node(), Constant) for node in layers for port in weights_ports(node)
-    )
+    return any(True for _ in _with_quantized_weights(nodes))
+
+
+def _with_quantized_weights(nodes: Iterable[Node]) -> Iterator[Node]:
+    for node in nodes:
+        ports = weights_ports(node) if node.get_type_name() in RECURRENT else ()
+        if any(not isinstance(node.input_value(port).get_node(), Constant) for port in ports):
+            yield node
+
+
+def has_layers_of_one_size(nodes: Iterable[Node]) -> bool:
+    """Whether two recurrent layers of integers are of one kind, and their weights of one size."""
+    kinds = [
+        (node.get_type_name(), *(str(node.get_input_partial_shape(port)) for port in weights_ports(node)))
+        for node in _with_quantized_weights(nodes)
+    ]
+    return len(set(kinds)) < len(kinds)
 
 
 def weights_ports(node: Node) -> tuple[int, ...]:

@@ -267,3 +267,42 @@ def test_a_recurrent_layer_of_what_is_the_greatest(core, kind, turned, serializa
 def test_a_grid_of_real_constants_that_has_no_whole_numbers_stays():
     """Strides of 8 in a pretrained detector, for which the grid has 8.03, remained 8: half of its boxes were a level off."""
     assert drop_grid_of_stored(quantized(const(np.full((1, 4), 8.0)), 0, 32)) is None
+
+
+def _layer(batch, step, seed):
+    """An LSTM of six steps whose data and state lie on a grid of this step."""
+    generator = np.random.default_rng(seed)
+    ends = -128 * step, 127 * step
+    x, h = (parameter([batch, size, 16]) for size in (6, 1))
+    weights = [
+        quantized(const(generator.uniform(-0.3, 0.3, (1, 64, 16))), -0.6 * seed, 0.6 * seed, 255) for _ in range(2)
+    ]
+    state, steps = const(np.zeros((batch, 1, 16))), const([6] * batch, "i64")
+    inputs = [quantized(x, *ends), quantized(h, *ends), state, steps, *weights, const(np.zeros((1, 64)))]
+    layer = opset5.lstm_sequence(*inputs, 16, "forward")
+    return opset1.squeeze(layer.output(0), const([1], "i64")), [x, h]
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", ["compiled", "saved"])
+def test_two_recurrent_layers_of_one_size_have_scales_of_their_own(core, tmp_path, form):
+    """The plugin kept the kernel of the first, with its scales, for the other (off by half the largest value)."""
+    (first, parameters), (second, others) = _layer(2, 1 / 64, 1), _layer(2, 1 / 16, 2)
+    net = model([first, second], parameters + others)
+    generator = np.random.default_rng(0)
+    inputs = [generator.uniform(-1.9, 1.9, list(port.shape)).astype(np.float32) for port in net.inputs]
+    expected = list(simulate(net, core)(inputs).values())
+    if form == "compiled":
+        compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    else:
+        ovlpt.save_model(ovlpt.transform(net), tmp_path / "net.xml")
+        saved = core.read_model(tmp_path / "net.xml")
+        compiled = core.compile_model(saved, "CPU", {**EXACT, **lpt_properties(saved, "CPU")})
+    assert ovlpt.execution_types(compiled).summary()["RNNSeq"] == (2, 2)
+    for found, true in zip(compiled(inputs).values(), expected, strict=True):
+        assert np.abs(found - true).max() < 0.05
+
+
+def test_kernels_are_kept_where_no_two_recurrent_layers_have_one_size(core):
+    one, _ = recurrent()
+    assert "CPU_RUNTIME_CACHE_CAPACITY" not in lpt_properties(ovlpt.transform(one), "CPU")
