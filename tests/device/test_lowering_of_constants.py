@@ -514,3 +514,29 @@ def test_a_product_of_open_sizes_that_is_broadcast_and_read_as_it_is(core, tmp_p
     assert "ShapeOf" not in {layer.layer_type for layer in ovlpt.execution_types(compiled, inputs).executed}
     simulated = core.compile_model(net, "CPU", TRUTH)(inputs)
     assert_close(compiled(inputs).values(), simulated.values(), level=0.02, share=1)
+
+
+def _stored_with_zero_point(shape):
+    values = np.random.default_rng(1).integers(70, 190, shape)
+    return opset1.multiply(opset1.subtract(opset1.convert(const(values, "u8"), "f32"), const(130)), const(0.01))
+
+
+@pytest.mark.parametrize("weights", ["float", "stored"])
+@pytest.mark.parametrize("activation", [None, opset1.relu], ids=["none", "relu"])
+def test_the_bias_of_a_float_product_of_open_batch_is_part_of_its_layer(core, tmp_path, weights, activation):
+    """It was kept from an interval that takes nothing in: a layer more than stock, in a saved model two."""
+    x = parameter([-1, 16])
+    matrix = (
+        const(np.random.default_rng(0).normal(size=[24, 16]))
+        if weights == "float"
+        else _stored_with_zero_point([24, 16])
+    )
+    hidden = opset1.add(opset1.matmul(x, matrix, False, True), const(np.linspace(-2, 2, 24)))
+    hidden = quantized(hidden if activation is None else activation(hidden), 0 if activation else -1.2, 3)
+    net = model(opset1.tanh(hidden), x)
+    inputs = [np.random.default_rng(2).normal(size=[5, 16]).astype(np.float32)]
+    stock = len(ovlpt.execution_types(core.compile_model(net, "CPU", EXACT), inputs).executed)
+    expected = simulate(net, core)(inputs)[0]
+    for form, compiled in compiled_in_each(net, core, tmp_path):
+        assert len(ovlpt.execution_types(compiled, inputs).executed) <= stock, form
+        assert_close([compiled(inputs)[0]], [expected], level=0.02)

@@ -422,9 +422,24 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
         for kind in ("Multiply", "Add"):
             if links and links[-1].get_type_name() == kind and len(readers_of(source)) == 1:
                 *links, source = links
+    if is_next and links and _is_bias_of_product(links[-1]) and len(readers_of(source)) == 1:
+        rest = [other_constant(link) for link in links[:-1]]
+        links = links[:-1] if all(values is None or is_scalar_like(values) for values in rest) else links
     if (low < 0).any():
         links = list(takewhile(lambda link: link.get_type_name() != "Relu", links))
     return links
+
+
+def _is_bias_of_product(link: Node) -> bool:
+    """Whether what is added by column becomes part of the MatMul of floats by weights that gives the other term."""
+    product, bias = link.input_value(0).get_node(), other_constant(link)
+    if link.get_type_name() != "Add" or product.get_type_name() != "MatMul" or is_relaxed(product):
+        return False
+    rank, weights = product.get_output_partial_shape(0).rank, product.input_value(1)
+    if rank.is_dynamic or bias is None or not is_constant_path(weights.get_node()):
+        return False
+    has_two_axes = weights.get_partial_shape().rank == 2
+    return has_two_axes and varies_along(bias, rank.get_length(), (rank.get_length() - 1,))
 
 
 def _is_of_two_tensors(link: Node) -> bool:

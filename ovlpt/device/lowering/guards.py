@@ -26,7 +26,7 @@ from ovlpt.device.lowering.links import (
     only_reader,
     other_constant,
 )
-from ovlpt.graph.constants import constant_above, is_constant_above, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_above, is_constant_path, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -179,7 +179,7 @@ def part_from_row(product: Node) -> Node | None:
     With AMX the kernel reads a row of known size from elsewhere, with the plugin's own LPT and between floats in bf16, too:
     wrong numbers, no error. A Clamp to all numbers is no post-operation of it.
     """
-    if any(isinstance(value.get_node(), Constant) for value in product.input_values()):
+    if any(is_constant_path(value.get_node()) for value in product.input_values()):
         return None
     last = product
     while (target := merged_target(last)) is not None:
