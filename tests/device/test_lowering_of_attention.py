@@ -24,6 +24,30 @@ from tests.networks import (
 from tools.fuzz.graphs import Form
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("first", [True, False], ids=["quantized first", "quantized after the moves"])
+def test_zero_points_of_queries_keys_and_values(core, by_form, form, is_open, first):
+    """Each was a layer after a Transpose of integers."""
+    x, heads = parameter([-1, -1, 16] if is_open else [1, 16, 16]), []
+    data = quantized(x, -128 / 64, 127 / 64)
+    for number, order in enumerate(([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])):
+        layer = opset1.matmul(data, int8_weights([32, 16], seed=number), False, True)
+        value = quantized(layer, -1.5, 2) if first else layer
+        turned = opset1.transpose(opset1.reshape(value, const([0, 0, 4, 8], "i64"), True), const(order, "i64"))
+        heads.append(turned if first else quantized(turned, -1.5, 2))
+    scores = opset1.softmax(opset1.matmul(*heads[:2], False, False), 3)
+    net = model(opset1.matmul(scores, heads[2], False, False), x)
+    inputs = [np.random.default_rng(0).uniform(-1.5, 1.5, [1, 16, 16]).astype(np.float32)]
+    executed = execution_types(
+        core.compile_model(drop_in(net, core), "CPU", {**EXACT, "PERF_COUNT": True}), inputs
+    ).executed
+    assert not [
+        each.name for each in executed if each.layer_type in ("Eltwise", "Subgraph") and each.precision in ("u8", "i8")
+    ]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.01, share=1)
+
+
 @pytest.mark.parametrize("axes", [(3,), (2, 3), (2,), (1,)], ids=["columns", "both", "rows", "heads"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("is_open", [False, True])

@@ -34,7 +34,7 @@ from ovlpt.graph.constants import (
     same_operation,
 )
 from ovlpt.graph.consumers import readers_of
-from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.dequantization import dequantization_below, read_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, dequantization, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -45,7 +45,7 @@ from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS, DECONVOLUTIONS
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS, DECONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like, is_whole
 from ovlpt.precisions import INT8
 
@@ -627,3 +627,51 @@ def _in_f32(node: Node) -> Node:
     found.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), found.output(0))
     return wide
+
+
+def dequantize_before_moves(multiply: Node) -> Node | None:
+    """A dequantization that products in float alone read, past Reshapes and Transposes, as the interval of its FakeQuantize, before
+    all of them: ``(transpose(FQ(x)) - z) * s == transpose(FQ'(x))``. So both products of an attention whose queries, keys and
+    values have zero points read what is part of the layers before them.
+    """
+    readers = readers_of(multiply)
+    if not readers or any(reader.get_type_name() != "MatMul" for reader in readers):
+        return None
+    found = read_dequantization(multiply.output(0))
+    links = [link for link in (found.convert, found.subtract) if link is not None]
+    below = _moves_above(found.data)
+    if (
+        found.multiply is None
+        or not found.is_per_tensor
+        or not below
+        or any(len(readers_of(each)) > 1 for each in links)
+    ):
+        return None
+    quantize = below[0].input_value(0).get_node()
+    details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
+    if details is None or not details.is_by_tensor or len(readers_of(quantize)) > 1:
+        return None
+    ends = [details.input_low, details.input_high, *map(found.apply, (details.output_low, details.output_high))]
+    above = _moves_above(quantize.input_value(0))
+    data = (above or [quantize])[0].input_value(0)
+    real = fake_quantize_node(
+        data, [constant(end.reshape(())).output(0) for end in ends], details.levels, precision_of(multiply.output(0))
+    )
+    real.set_friendly_name(quantize.get_friendly_name())
+    if above:
+        above[0].input(0).replace_source_output(real.output(0))
+    replace_output(quantize.output(0), quantize.input_value(0) if above else real.output(0))
+    detach(quantize)
+    for moved in (*above, *below):
+        moved.validate_and_infer_types()
+    replace_output(multiply.output(0), found.data)
+    return real
+
+
+def _moves_above(value: Output) -> list[Node]:
+    """The Reshapes and Transposes, in order, that end in a value and that nothing else reads."""
+    moves: list[Node] = []
+    while (node := value.get_node()).get_type_name() in REARRANGES and len(value.get_target_inputs()) == 1:
+        moves.insert(0, node)
+        value = node.input_value(0)
+    return moves

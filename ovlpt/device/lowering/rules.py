@@ -116,6 +116,11 @@ RULES = (
         "the dequantization after the Clamp would be multiplied out, and real zeros would not stay 0", phase=Phase.TYPES,
     ),
     _rule(
+        fake_quantize.dequantize_before_moves, "Multiply", _CPU,
+        "the zero points of an attention's queries, keys and values would be layers of their own, after a Transpose of integers each",
+        phase=Phase.TYPES,
+    ),
+    _rule(
         guards.part_from_broadcast, "Add", _CPU,
         "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
     ),
