@@ -44,7 +44,8 @@ def numbers_of(node: Constant) -> np.ndarray:
     key = Constant, node.get_instance_id()
     if (found := made_before(key)) is not None:
         return found
-    numbers = values_of(node).astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # the least f64, as a mask of it has it, is -∞
+        numbers = values_of(node).astype(np.float32, copy=False)
     return once(key, lambda: numbers) if numbers.size <= _SMALL else numbers
 
 
