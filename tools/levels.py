@@ -1,11 +1,12 @@
-"""``python -m tools.levels [--all] [--spread] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
+"""``python -m tools.levels [--all] [--spread[=1/2]] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
 
 Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Levels
 run in processes of their own, as many at once as there are cores. Those that add types of floats to the int8
 kernels of another are left out without ``--all``. What the CPU itself has is what pytest runs by
 default; levels above it cannot be shown here. With ``--spread`` each test runs on one of the levels, which its name chooses
-(`tools.spread`): the cases of a test are on several, and all levels take the time of one. SSE4.1 is left out: there OpenVINO's own int8 layers of dynamic sizes end the
-process, with stock, too. Exit status 1 where a test fails on any level.
+(`tools.spread`): the cases of a test are on several, and all levels take the time of one. ``--spread=1/2`` runs the first
+half of them, ``--spread=2/2`` the others: two releases take the time of one. SSE4.1 is left out: there OpenVINO's own int8
+layers of dynamic sizes end the process, with stock, too. Exit status 1 where a test fails on any level.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,7 +38,7 @@ PARTS = (
     ("tests/inspect", "tests/main", "tests/test_beyond_native.py", *ELSEWHERE),
     tuple(f"tests/test_fuzz.py::test_{name}_the_numbers" for name in ("each_quantization_keeps", "whole_graphs_keep")),
 )
-_OWN = frozenset(("--all", "--spread"))  # the arguments that are not pytest's
+_OWN = frozenset(("--all", "--spread", "--spread=1/2", "--spread=2/2"))  # the arguments that are not pytest's
 _NO_TEST = 5  # pytest's status where none is left of a share
 WITH_KERNELS_OF_ANOTHER = ("avx512_bf16", "avx512_fp16")
 
@@ -66,6 +67,15 @@ def parts(arguments: list[str]) -> Sequence[Sequence[str]]:
     return [(*each, *options) for each in folders.values()] or [(*part, *options) for part in PARTS]
 
 
+def shares_of(levels: Sequence[str], options: Set[str]) -> dict[str, str]:
+    """What each level runs, as `tools.spread` reads it."""
+    halves = [int(each[-3]) - 1 for each in options if each.endswith("/2")]
+    step, first = (2, halves[0]) if halves else (1, 0)
+    if not halves and "--spread" not in options:
+        return dict.fromkeys(levels, spread.ALL)
+    return {isa: f"{step * number + first}/{step * len(levels)}" for number, isa in enumerate(levels)}
+
+
 def run(isa: str, share: str, arguments: list[str]) -> subprocess.CompletedProcess:
     """pytest, limited to ``isa``. ``share``: as `tools.spread` reads it."""
     environment = {**os.environ, **instruction_sets.environment(isa), spread.SHARE: share}
@@ -79,14 +89,13 @@ def main(arguments: list[str]) -> int:
     if "--all" not in own:
         below = {isa: said for isa, said in below.items() if isa not in WITH_KERNELS_OF_ANOTHER}
     print(f"levels of OpenVINO {'.'.join(map(str, RELEASE))}; {instruction_sets.own()}; not to be shown: {absent}")
-    count = len(below) if "--spread" in own else 1
-    shares = {isa: f"{number % count}/{count}" for number, isa in enumerate(below)}
+    shares = shares_of([*below], own)
     runs = [(isa, shares[isa], [*part]) for part in parts(arguments) for isa in below]
     failed = False
     with ThreadPoolExecutor(os.cpu_count()) as executor:
-        for (isa, _, part), tests in zip(runs, executor.map(lambda each: run(*each), runs), strict=True):
+        for (isa, share, part), tests in zip(runs, executor.map(lambda each: run(*each), runs), strict=True):
             lines = tests.stdout.strip().splitlines() or [tests.stderr.strip()[-300:]]
-            is_red = tests.returncode not in (0, _NO_TEST if count > 1 else 0)
+            is_red = tests.returncode not in (0, _NO_TEST if share != spread.ALL else 0)
             if is_red:
                 print(tests.stdout[-6000:], tests.stderr[-2000:])
             print(f"{below[isa]}: {part[0]}\n    {lines[-1]}", flush=True)

@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 SHARE = "OVLPT_SHARE"
+ALL = "0/1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tools import spread
-from tools.levels import PARTS, parts
+from tools.levels import PARTS, parts, shares_of
 
 
 def test_all_parts_by_default():
@@ -38,3 +38,11 @@ def test_each_test_is_in_one_share(monkeypatch):
     assert sorted(itertools.chain(*shares)) == sorted(names)
     assert all(shares)
     assert len(dropped) == 2 * len(names)
+
+
+def test_both_halves_of_all_levels_are_all_tests():
+    levels = ["avx2", "avx512", "avx512_vnni"]
+    assert shares_of(levels, {"--all"}) == dict.fromkeys(levels, spread.ALL)
+    assert [*shares_of(levels, {"--spread"}).values()] == ["0/3", "1/3", "2/3"]
+    halves = [share for half in (1, 2) for share in shares_of(levels, {f"--spread={half}/2"}).values()]
+    assert sorted(halves) == [f"{number}/6" for number in range(6)]
