@@ -115,6 +115,16 @@ def test_misses_come_first_and_expected_ones_next(monkeypatch):
     assert all(f"| {name} | {network.kind} |" in page for name, network in REAL.items())
 
 
+def test_what_was_added_to_the_page_is_kept():
+    good = run(36)
+    page = table.markdown([result(good, good, "mixed")])
+    added = page.replace("\n\n## Networks", "\n\nChance decides.\n\n## More\n\n| a |\n\n## Networks")
+    renewed = table.renewed(added, [result(good, good)])
+    assert "| magika | default |" in renewed
+    assert "| magika | mixed |" not in renewed
+    assert "\n\nChance decides.\n\n## More\n\n| a |\n\n## Networks\n\n| network |" in renewed
+
+
 def test_text_is_spelled_from_the_best_path():
     path = [0, 1, 1, 0, 1, 3, 2, 2]
     assert scores.spell(np.eye(4)[path], ["a", "b", " "]) == "aab"

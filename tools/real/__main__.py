@@ -20,7 +20,7 @@ from pathlib import Path
 from tools.real.expected import EXPECTED
 from tools.real.measure import Result, Run, measure
 from tools.real.networks import REAL
-from tools.real.table import markdown, text
+from tools.real.table import markdown, renewed, text
 
 VARIANTS = ("default", "mixed", "qdq_u8i8", "qdq_s8s8", "qop_u8i8")
 SUFFIXES = (".xml", ".onnx")
@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.real", description=sys.modules[__name__].__doc__)
     parser.add_argument("folder", type=Path, metavar="DIR", help="what python -m tools.zoo real -o DIR wrote")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"networks; all of {', '.join(REAL)} by default")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a file of Markdown, too")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a file of Markdown, too; "
+                        "text that was added to it is kept")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="of what was measured before, each file's last time")
     parser.add_argument("--floats", action="append", default=[], choices=("f32", "bf16", "f16"), metavar="TYPE",
                         help="f32, bf16 or f16: measure in f32 and in this type, may be repeated; the CPU's default if "
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = [apart(options.folder, path, options.floats) for path in paths]
     print(text(results))
     if options.markdown:
-        options.markdown.write_text(markdown(results))
+        page = options.markdown
+        page.write_text(renewed(page.read_text(), results) if page.exists() else markdown(results))
     return int(
         any(set(result.misses()) - set(EXPECTED.get((result.network, result.variant), {})) for result in results)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,6 +53,7 @@ decides](rounding.md) says how close an int8 network can be. Measured with OpenV
 
 {networks}
 """
+_TABLE = re.compile(r"(?m)(?:^\|.*\n?)+")
 
 
 def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
@@ -113,6 +115,27 @@ def markdown(results: Sequence[Result]) -> str:
     cpu = f"{Core().get_property('CPU', 'FULL_DEVICE_NAME').strip()} ({own().onednn})"
     release = ".".join(map(str, RELEASE))
     return MARKDOWN.format(results=grid([HEAD, *rows(results)]), networks=grid(networks), release=release, cpu=cpu)
+
+
+def renewed(page: str, results: Sequence[Result]) -> str:
+    """``page``, which `markdown` wrote before, with a new beginning and new tables; what else has been added to it stays."""
+    (beginning, *new), (_, *old) = map(_sections, (markdown(results), page))
+    by_heading = {_heading(each): each for each in new}
+    return beginning + "".join(_with_table_of(each, by_heading.get(_heading(each), "")) for each in old)
+
+
+def _sections(page: str) -> list[str]:
+    return re.split(r"(?m)^(?=## )", page)
+
+
+def _heading(section: str) -> str:
+    return section.partition("\n")[0]
+
+
+def _with_table_of(text: str, new: str) -> str:
+    """The text with the table of another, where that has one."""
+    found = _TABLE.search(new)
+    return _TABLE.sub(lambda _: found[0], text, count=1) if found else text
 
 
 def grid(table: Sequence[Sequence[str]]) -> str:
