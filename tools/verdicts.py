@@ -226,7 +226,7 @@ CASES = [
     Case("asymmetric weights", on_layers(lambda: stored_weights(KERNEL, 3.0)), _ON, "Convolution", "weights_zero_point",
          _FLOAT, 0.5, {"native_only": True}),
     Case("weights from an input", on_layers(lambda: parameter(KERNEL, "kernel")), _ON, "Convolution",
-         "weights_not_quantized", _FLOAT, 0.9),
+         "dynamic_weights", _FLOAT, 0.9),
     Case("LSTMCell", lambda: recurrent("LSTMCell", 1024), _G, "LSTMCell", "no_rule", {"RNNCell": 9.0}, 0.98),
     Case("restriction", on_layers(count=2), Cause.SETTINGS, "Convolution", "restriction", _FLOAT, 0.9,
          {"config": FORBIDDEN}),
