@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 
@@ -58,6 +59,8 @@ def test_prefill_and_tokens(name, cache, core):
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_quantized_cache_is_stored_in_integers(name, precision, core):
     """Its attention stays one layer, so that there are no more layers than stock has, but for Converts in 2024.6."""
+    if precision == "bf16" and RELEASE < (2025, 0) and "ONEDNN_MAX_CPU_ISA" in os.environ:
+        pytest.skip("this OpenVINO knows of no limit, and asks oneDNN for kernels of bf16")
     graph = network(name, cache=True)
     in_products = partial(ovlpt.compile_model, plugin=cpu.config(), core=core)  # not convolutions, whatever the CPU
     both = [
