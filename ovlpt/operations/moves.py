@@ -20,6 +20,11 @@ def keep(values: np.ndarray, _: NodeFacts) -> np.ndarray:
     return values
 
 
+def as_one(values: np.ndarray, _: NodeFacts) -> np.ndarray:
+    """Equal numbers for each channel, of which the result has others."""
+    return values if values.size == 1 else values.reshape(-1)[0].reshape(())
+
+
 def reduce(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
     if values.size == 1:
         return values.reshape(())

@@ -38,6 +38,7 @@ from ovlpt.operations.checks import (
 )
 from ovlpt.operations.facts import Check, Move
 from ovlpt.operations.moves import (
+    as_one,
     broadcast,
     gather,
     keep,
@@ -145,7 +146,7 @@ ROWS = (
     _passes("BatchToSpace", along_channels, per_tensor, opsets=("opset2",)),
     _passes("Broadcast", along_channels, broadcastable, move=broadcast, opsets=("opset1", "opset3")),
     _passes("Concat", static_rank, data_inputs=None),
-    _passes("DepthToSpace", along_channels, scalar_like),
+    _passes("DepthToSpace", along_channels, scalar_like, move=as_one),
     _passes("Gather", along_channels, gatherable, move=gather, opsets=("opset1", "opset7", "opset8")),
     _passes("GatherElements", static_rank, gathered_elsewhere, opsets=(), added=("opset6",)),
     _passes(
