@@ -50,6 +50,13 @@ def test_blocks_that_differ_widen_the_interval():
     assert apart[1] - apart[0] > 10 * (alike[1] - alike[0])
 
 
+def test_blocks_that_the_machine_disturbed_leave_the_interval_positive():
+    """Widened by differences, an interval of which two blocks of six are far off began below zero."""
+    low, high = bootstrap_interval([np.full(3, ratio) for ratio in (0.2, 0.2, 0.8, 0.9, 1.0, 0.9)])
+    assert 0 < low < 0.2
+    assert 0.9 < high < 1.1
+
+
 def test_few_blocks_make_the_interval_as_wide_as_it_has_to_be():
     """Blocks whose medians vary by 3 %: 81 of 100 intervals of four held the truth."""
     rng = np.random.default_rng(3)
