@@ -120,7 +120,9 @@ def settles_open_size(node: Node) -> bool:
     if node.get_input_partial_shape(0).is_static and node.get_input_partial_shape(1).is_static:
         return False
     port = _constant_port(node)
-    return port is not None and _broadcasts_its_data(node, 1 - port, False) and not _broadcasts_its_data(node, 1 - port)
+    if port is None or str(node.get_input_partial_shape(port)) == "[]":  # one number leaves data of any rank as it is
+        return False
+    return _broadcasts_its_data(node, 1 - port, False) and not _broadcasts_its_data(node, 1 - port)
 
 
 def _broadcasts_its_data(node: Node, data_port: int, open_sizes: bool = True) -> bool:
