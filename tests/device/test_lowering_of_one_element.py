@@ -427,6 +427,29 @@ def test_a_shift_of_what_is_read_without_it_as_well(core, infer, kind, shift, pr
     assert_close(found, [exact, plain], share=precision == "f16", level=2e-3 * np.abs(plain).max())
 
 
+@pytest.mark.parametrize("other", ["minimum", "result"])
+def test_a_scale_that_a_clipped_quantization_and_others_read(core, infer, other):
+    """As beside a recurrent layer, with the plugin's own LPT on, which would give the quantization the scale twice: all zero."""
+    x = parameter([-1, 8, -1, 4])
+    stored = const(np.random.default_rng(5).integers(-63, 64, (16, 8, 1, 1)), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(0.01))
+    layer = opset1.convolution(quantized(x, -1.28, 1.27), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    integers = opset1.convert(opset1.fake_quantize(layer, *map(const, (-2.0, 14.0, 0.0, 255.0)), 256), "u8")
+    clipped = opset1.minimum(opset1.maximum(integers, const(0, "u8")), const(60, "u8"))
+    restored = opset1.multiply(opset1.subtract(opset1.convert(clipped, "f32"), const(32.0)), const(16 / 255))
+    if other == "minimum":
+        bounds = const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))
+        layer = opset1.reduce_mean(quantized(opset1.minimum(bounds, layer), -2, 2), const([2, 3], "i64"), True)
+    net = model([restored, layer], x)
+    manager, lowered = Manager(), net.clone()
+    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
+    manager.register_pass(PluginLowering("CPU", lpt_on=True))
+    manager.run_passes(lowered)
+    for shape in ((1, 8, 1, 4), (2, 8, 4, 4)):
+        inputs = [np.random.default_rng(0).uniform(-1.28, 1.27, shape).astype(np.float32)]
+        assert_close(infer(lowered, inputs, "YES"), infer(net, inputs, "NO"), level=0.07, share=0.01)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("moved", [False, True], ids=["next", "transposed"])
 @pytest.mark.parametrize("shape", [(1, 4, 1, 1), (1, 1, 1, 8)], ids=["channels", "columns"])

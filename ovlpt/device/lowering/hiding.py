@@ -182,7 +182,8 @@ def hide_scales(model: Model) -> list[Node]:
     It would move a scale after a sum with a constant, which is then computed in the type of the integers; or after a
     normalization, and leave eps as it is. Of what `LowPrecision` leaves before one, the zero point has become an Add
     (`add_zero_point`), which does not keep it from that. Recurrent layers have what they read as it is. Of floats of 8 bits it would
-    let the scale read these themselves, for which there is no kernel.
+    let the scale read these themselves, for which there is no kernel. And it would take the scale into the interval of one FakeQuantize
+    of several readers; the plugin still takes it into the layer before, and the FakeQuantize has it twice.
     """
     nodes = model.get_ordered_ops()
     read = _read_by_recurrent_layers(nodes)
@@ -190,6 +191,7 @@ def hide_scales(model: Model) -> list[Node]:
     found = [factor for node in normalizations if not is_relaxed(node) for factor in _factors_above(node)]
     found += [(node, 1) for node in nodes if _scales_integers(node) and node.get_instance_id() not in read]
     found += [(node, 1) for node in nodes if _computes_with_float8(node)]
+    found += [(link, 1) for link in map(_shared_link, nodes) if link is not None]
     changed = {node.get_instance_id(): (node, port) for node, port in found}.values()
     for node, port in changed:
         _fold_late(node, port)
@@ -225,6 +227,20 @@ def _factors_above(node: Node) -> Iterator[tuple[Node, int]]:
         if node.get_type_name() in _FACTORS:
             ports = enumerate(node.input_values())
             yield from ((node, port) for port, value in ports if isinstance(value.get_node(), Constant))
+
+
+def _shared_link(quantize: Node) -> Node | None:
+    """What scales or shifts the data of a FakeQuantize by a constant, where something else reads that as well."""
+    if quantize.get_type_name() != "FakeQuantize" or is_constant_path(quantize):
+        return None
+    data = quantize.input_value(0)
+    shared = len(data.get_target_inputs()) > 1
+    while (node := data.get_node()).get_type_name() == "Convert":
+        data = node.input_value(0)
+        shared |= len(data.get_target_inputs()) > 1
+    if not shared or node.get_type_name() not in AFFINE or precision_of(data) not in REAL:
+        return None
+    return node if isinstance(node.input_value(1).get_node(), Constant) else None
 
 
 def _is_shared(link: Node) -> bool:
