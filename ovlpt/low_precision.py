@@ -395,7 +395,7 @@ class LowPrecision(ModelPass):
         index = ModelIndex(model)
         # the native library looks for the operations of two steps outside of bodies only
         kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else index.kinds
-        steps: list[Markup] = [MarkupCanBeQuantized(**settings)]
+        steps: list[Markup] = [self._form(markup_native.NATIVE, MarkupCanBeQuantized)(**settings)]
         if self.precision_restrictions:
             marking: Any = self._form(markup_native.NATIVE, MarkupPrecisions)
             steps.append(marking(self.precision_restrictions, **settings))

@@ -60,12 +60,18 @@ def read_weights(
     value = node.input_value(1)
     reject_unless(value.get_partial_shape().is_static, "dynamic_weights", "the shape of the weights is not known")
     shape = shape_of(value)
-    if value.get_node().get_type_name() == "Reshape":
-        value = value.get_node().input_value(0)
-        axes = axes[:1] if _keeps_outputs(shape_of(value), shape, axes) else ()
+    value, axes = _before_reshape(value, axes)
     if value.get_node().get_type_name() == "FakeQuantize":
         return _fake_quantized(value.get_node(), shape, axes, allowed)
     return _dequantized(value, shape, axes, default_precisions)
+
+
+def _before_reshape(value: Output, axes: Sequence[int]) -> tuple[Output, Sequence[int]]:
+    """Weights before the Reshape that the layer reads, and the axes of their output channels there."""
+    if value.get_node().get_type_name() != "Reshape":
+        return value, axes
+    before = value.get_node().input_value(0)
+    return before, axes[:1] if _keeps_outputs(shape_of(before), shape_of(value), axes) else ()
 
 
 def _keeps_outputs(before: tuple[int, ...], after: tuple[int, ...], axes: Sequence[int]) -> bool:
@@ -162,6 +168,15 @@ def varies_along(values: np.ndarray, rank: int, axes: Sequence[int]) -> bool:
         return True
     aligned = (1,) * (rank - values.ndim) + values.shape
     return all(size == 1 or axis in axes for axis, size in enumerate(aligned))
+
+
+def has_scales_of_outputs(node: Node, axes: Sequence[int]) -> bool:
+    """Whether the intervals of quantized weights, if a FakeQuantize has them, vary along the output channels only."""
+    value, axes = _before_reshape(node.input_value(1), axes)
+    details = QuantizationDetails.of(value.get_node()) if value.get_node().get_type_name() == "FakeQuantize" else None
+    if details is None or (shape := shape_of(value)) is None:
+        return True
+    return all(varies_along(end, len(shape), axes) for end in details.intervals[2:])
 
 
 def has_quantized_weights(node: Node, axes: Sequence[int], default_precisions: Sequence[str] = INT8) -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from ovlpt.attributes import Grid, IntervalsAlignment, QuantizationAlignment
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
+from ovlpt.graph.weights import has_quantized_weights
 from ovlpt.layer_transformation import replacing
 from ovlpt.markup import (
     align_quantization_intervals,
     align_quantization_parameters,
     markup_avg_pool_precision_preserved,
     markup_bias,
+    markup_can_be_quantized,
     markup_precisions,
     propagate_precisions,
 )
@@ -55,6 +57,13 @@ class AlignQuantizationParameters(align_quantization_parameters.AlignQuantizatio
         return create, joined, update
 
 
+class MarkupCanBeQuantized(markup_can_be_quantized.MarkupCanBeQuantized):
+    """It looks at the form of the weights only."""
+
+    def _has_usable_weights(self, node: Node, axes: Sequence[int]) -> bool:
+        return has_quantized_weights(node, axes, self.params.default_precisions)
+
+
 class MarkupPrecisions(markup_precisions.MarkupPrecisions):
     """It does not ask the rows, and sees in place of an operation with bodies what these hold."""
 
@@ -90,6 +99,7 @@ NATIVE = replacing(
     AlignQuantizationParameters,
     MarkupAvgPoolPrecisionPreserved,
     MarkupBias,
+    MarkupCanBeQuantized,
     MarkupPrecisions,
     PropagatePrecisions,
 )
