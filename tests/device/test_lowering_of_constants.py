@@ -79,6 +79,10 @@ def scaled(data):
     return opset1.multiply(quantized(data, 0, 2), BY_COLUMN)
 
 
+def scaled_before(data):
+    return quantized(opset1.multiply(opset1.sigmoid(data), BY_COLUMN), 0, 2)
+
+
 def to_columns(data):
     return opset1.fake_quantize(data, const(0.0), const(2.0), const(0.0), BY_COLUMN, 256)
 
@@ -121,6 +125,35 @@ def test_an_interval_by_column_between_two_products(by_form, form, quantize, wei
     inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
     expected = by_form(net, inputs, **hint)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@needs_avx2
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("quantize", [scaled_before, to_columns, of_columns], ids=lambda each: each.__name__)
+def test_an_interval_by_column_after_a_product_of_open_rows(core, tmp_path, form, quantize, threads):
+    """As in the experts of a network, and their SmoothQuant: a layer of its own, though nothing reads it wrongly. A saved model
+    can be reshaped to a few rows, where one thread would.
+    """
+    x = parameter([-1, 32])
+    hidden = opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True)
+    hidden = quantize(opset1.add(hidden, const(np.linspace(-1, 1, 16).reshape(1, 16))))
+    net = model(opset1.matmul(hidden, int8_weights([8, 16], seed=1), False, True), x)
+    hint = {"INFERENCE_NUM_THREADS": threads}
+    compiled = compiled_in(form, net, core, tmp_path, **hint)
+    reshaped = ovlpt.transform(net, core=core)
+    reshaped.reshape([3, 32])
+    fixed = core.compile_model(reshaped, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO", **hint})
+    for rows, runs in (3, (compiled, fixed)), (1, (compiled,)), (16, (compiled,)):
+        inputs, known = [np.random.default_rng(0).uniform(-2, 2, (rows, 32)).astype(np.float32)], net.clone()
+        known.reshape([rows, 32])
+        expected = core.compile_model(known, "CPU", TRUTH)(inputs)[0]
+        found = [run(inputs)[0] for run in runs]
+        assert_close(found, [expected] * len(found), level=0.03 * np.abs(expected).max(), share=1)
+    if form == "in memory":
+        stock = core.compile_model(net, "CPU", {**F32, **hint})
+        counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
+        assert counts[0] <= counts[1]
 
 
 @pytest.mark.parametrize("quantize", [shifted, scaled, to_columns, of_columns], ids=lambda each: each.__name__)

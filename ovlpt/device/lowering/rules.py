@@ -294,12 +294,20 @@ RULES = (
         "with one thread a per-column FakeQuantize, or a scale after one, would be read from the wrong place: wrong numbers",
     ),
     _rule(
+        partial(scales.scale_after_interval, open_rows=True), "MatMul", _CPU,
+        "likewise of a saved model of open rows that is reshaped to a few: wrong numbers", saved_only=True,
+    ),
+    _rule(
         scales.scale_to_interval, CONVOLUTIONS | {"MatMul"}, _CPU,
         "a per-channel interval would be read wrongly at dynamic sizes of one element, and after a MatMul: wrong numbers",
     ),
     _rule(
         scales.scale_before_interval, "MatMul", _CPU,
         "with one thread a per-column FakeQuantize would be read from the wrong place: wrong numbers",
+    ),
+    _rule(
+        partial(scales.scale_before_interval, open_rows=True), "MatMul", _CPU,
+        "likewise of a saved model of open rows that is reshaped to a few: wrong numbers", saved_only=True,
     ),
     _rule(
         guards.compute_by_channel, CONVOLUTIONS, _CPU,

@@ -294,14 +294,15 @@ def scale_to_interval(node: Node) -> Node | None:
     return node
 
 
-def scale_after_interval(product: Node) -> Node | None:
+def scale_after_interval(product: Node, open_rows: bool = False) -> Node | None:
     """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs between columns.
 
     With one thread the plugin makes a Subgraph of two MatMuls of rank 2 and what lies between. There a MatMul of
     integers reads a per-column FakeQuantize, or one that becomes so, from elsewhere: wrong numbers, no error, with the
     plugin's own LPT, too. A maximum with the least number keeps apart what the plugin would fuse into the interval.
+    ``open_rows``: where their number is not known, or else where it is. While it is not, there is no such Subgraph.
     """
-    quantize = _quantize_after(product)
+    quantize = _quantize_after(product, open_rows)
     details = None if quantize is None else QuantizationDetails.of(quantize)
     if details is None or precision_of(quantize.output(0)) != "f32":
         return None
@@ -327,11 +328,11 @@ def scale_after_interval(product: Node) -> Node | None:
     return product
 
 
-def scale_before_interval(product: Node) -> Node | None:
+def scale_before_interval(product: Node, open_rows: bool = False) -> Node | None:
     """``FQ(x; low, high) == FQ((x - low) * k; 0, n)`` with ``k = n / (high - low)``, as `scale_after_interval`, where it
     differs between columns after more than the scale and the bias of the MatMul (`scale_to_interval`).
     """
-    quantize = _quantize_after(product)
+    quantize = _quantize_after(product, open_rows)
     details = None if quantize is None else QuantizationDetails.of(quantize)
     if details is None:
         return None
@@ -352,11 +353,12 @@ def scale_before_interval(product: Node) -> Node | None:
     return product
 
 
-def _quantize_after(product: Node) -> Node | None:
+def _quantize_after(product: Node, open_rows: bool) -> Node | None:
     """The FakeQuantize that the kernel of a MatMul of rank 2 would fuse. What several operations read ends a Subgraph, in
     which it is right.
     """
-    reader = only_reader(product) if len(shape_of(product.output(0)) or ()) == 2 else None
+    sizes = shape_of(product.output(0)) or ()
+    reader = only_reader(product) if len(sizes) == 2 and (sizes[0] is None) == open_rows else None
     while reader is not None and reader.get_type_name() != "FakeQuantize":
         reader = only_reader(reader) if reader.get_type_name() in POST_OPERATIONS else None
     return None if reader is None or only_reader(reader) is None else reader
