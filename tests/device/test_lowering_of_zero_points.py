@@ -367,6 +367,16 @@ def test_a_zero_point_of_one_channel_that_no_size_tells(core, tmp_path, axes, pr
     assert_close([compiled(inputs)[0]], [expected], level=0.02, share=1)
 
 
+@pytest.mark.parametrize("last", [9, -1])
+def test_what_is_known_of_the_sizes_beside_a_channel_that_no_size_tells(core, last):
+    """The output was of open columns, whether those of the input were known or not."""
+    x, pads = parameter([-1, -1, 8, last]), [[1, 1]] * 4
+    layer = opset1.convolution(quantized(x, -1, 1.55), int8_weights([16, 1, 3, 3]), *pads)
+    net = model(convolution(quantized(layer, -2, 2), 8, kernel=1), x)
+    shapes = [each.outputs[0].get_partial_shape() for each in (net, ovlpt.transform(net, core=core))]
+    assert shapes[0] == shapes[1]
+
+
 @pytest.mark.parametrize("by_channel", [False, True])
 def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     """The plugin pads what has a zero point wrongly, with its own LPT too."""

@@ -402,7 +402,7 @@ def tell_channels(convolution: Node) -> Node | None:
     if sizes[1:2] != (None,) or inputs is None or len(weights) > axes + 2:
         return None
     data, zero_point = subtract.input_values()
-    told = reshaped(data, (None, inputs, *[None] * axes))
+    told = reshaped(data, (sizes[0], inputs, *sizes[2:]))
     new = relaxed_like(subtract, [told.output(0), zero_point], precision_of(subtract.output(0)))
     convolution.input(0).replace_source_output(new.output(0))
     return convolution
