@@ -79,6 +79,11 @@ def scaled(data):
     return opset1.multiply(quantized(data, 0, 2), BY_COLUMN)
 
 
+def shifted_after(data):
+    """The shift becomes part of the second interval."""
+    return quantized(opset1.add(quantized(data, -1, 1.1), BY_COLUMN), -0.5, 3)
+
+
 def scaled_before(data):
     return quantized(opset1.multiply(opset1.sigmoid(data), BY_COLUMN), 0, 2)
 
@@ -111,7 +116,9 @@ def test_a_constant_by_column_less_a_product_in_a_pipeline(core, by_form, scale,
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("quantize", [shifted, scaled, to_columns, of_columns], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "quantize", [shifted, shifted_after, scaled, to_columns, of_columns], ids=lambda each: each.__name__
+)
 @pytest.mark.parametrize("weights", ["float", "int8"])
 def test_an_interval_by_column_between_two_products(by_form, form, quantize, weights):
     """As above, where the interval is of real values, or becomes one by column when the plugin optimizes."""

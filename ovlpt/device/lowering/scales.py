@@ -304,7 +304,7 @@ def scale_after_interval(product: Node, open_rows: bool = False) -> Node | None:
     """
     quantize = _quantize_after(product, open_rows)
     details = None if quantize is None else QuantizationDetails.of(quantize)
-    if details is None or precision_of(quantize.output(0)) != "f32":
+    if details is None:
         return None
     low, high = (end.astype(np.float64) for end in details.intervals[2:])
     if low.size == high.size == 1:
@@ -313,6 +313,8 @@ def scale_after_interval(product: Node, open_rows: bool = False) -> Node | None:
             return None
         block_fusion(last)
         return product
+    if precision_of(quantize.output(0)) != "f32":
+        return None
     old, steps = quantize.output(0), details.levels - 1
     targets, scaled = old.get_target_inputs(), opset1.multiply(quantize, constant((high - low) / steps))
     if low.any():
