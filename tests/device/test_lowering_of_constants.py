@@ -134,6 +134,34 @@ def test_an_interval_by_column_between_two_products(by_form, form, quantize, wei
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [(1, 3, 8, 8), (-1, 3, 8, 8), (-1, 3, -1, -1)], ids=str)
+@pytest.mark.parametrize("channels", [16, 1])
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_scale_after_a_convolution_whose_places_become_one_axis(core, tmp_path, form, sizes, channels, precision):
+    """As of the patches of a picture, before a Transpose: a layer of its own, in stock, too."""
+    x = parameter(sizes)
+    patches = opset1.convolution(
+        quantized(x, -1, 1.55), int8_weights([channels, 3, 2, 2]), [2, 2], [0, 0], [0, 0], [1, 1]
+    )
+    rows = opset1.transpose(opset1.reshape(patches, const([0, 0, -1], "i64"), True), const([0, 2, 1], "i64"))
+    net = model(opset1.matmul(rows, const(np.linspace(-1, 1, channels * 5).reshape(channels, 5)), False, False), x)
+    hint = {"INFERENCE_PRECISION_HINT": precision}
+    compiled = compiled_in(form, net, core, tmp_path, **hint)
+    for batch, size in ((2, 8), (1, 2)):
+        if sizes[2] == 8:
+            batch, size = max(sizes[0], 1), 8
+        inputs, known = (
+            [np.random.default_rng(0).uniform(-1, 1.5, (batch, 3, size, size)).astype(np.float32)],
+            net.clone(),
+        )
+        known.reshape(inputs[0].shape)
+        expected = core.compile_model(known, "CPU", TRUTH)(inputs)[0]
+        assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+    layers = [layer.layer_type for layer in ovlpt.execution_types(compiled, inputs).executed]
+    assert sum(each in ("Eltwise", "FakeQuantize", "Subgraph") for each in layers) <= 1  # the quantization of the data
+
+
 @needs_avx2
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("form", FORMS)

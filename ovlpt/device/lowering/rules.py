@@ -274,6 +274,10 @@ RULES = (
         "open sizes would be computed anew",
     ),
     _rule(
+        scales.dequantize_before_reshape, CONVOLUTIONS | DECONVOLUTIONS, _CPU,
+        "before floats the scale would be a layer of its own, after the Reshape",
+    ),
+    _rule(
         scales.ask_for_shape_after_scale, WEIGHTED, _CPU,
         "once sizes are known, the scale would be fused with what keeps it from the layer: wrong numbers",
     ),

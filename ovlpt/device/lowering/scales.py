@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -89,6 +90,47 @@ def dequantize_before_broadcast(node: Node) -> Node | None:
     """
     moved = [broadcast for broadcast in _broadcasts_below(node) if _is_dequantized_before(broadcast, node)]
     return node if moved else None
+
+
+def dequantize_before_reshape(node: Node) -> Node | None:
+    """``reshape(y) * s == reshape(y * s)`` for the scale of a convolution whose channels stay where they are, before floats.
+
+    A FakeQuantize takes the scale in after the Reshape, too.
+    """
+    readers = [reader for reader in readers_of(node) if reader.get_type_name() != "ShapeOf"]
+    reshape = readers[0] if len(readers) == 1 and readers[0].get_type_name() == "Reshape" else None
+    if reshape is None or not _keeps_channels(reshape):
+        return None
+    found = dequantization_below(reshape)
+    multiply, rank = found.multiply, len(shape_of(reshape.output(0)) or ())
+    if multiply is None or found.subtract is not None or found.convert is not None:
+        return None
+    values = constant_above(multiply.input_value(1))
+    if values is None or not varies_along(values, rank, (1,)):
+        return None
+    if any(reader.get_type_name() == "FakeQuantize" for reader in readers_of(multiply)):
+        return None
+    channels = shape_of(node.output(0)) or ()
+    along = values.reshape((1, -1, *(1 for _ in channels[2:])))
+    scaled = same_operation(multiply, [node.output(0), constant(along, "f32").output(0)])
+    scaled.set_friendly_name(made_for(node.get_friendly_name(), Made.SCALE))
+    reshape.input(0).replace_source_output(scaled.output(0))
+    reshape.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), reshape.output(0))
+    return node
+
+
+def _keeps_channels(reshape: Node) -> bool:
+    """Whether the first two axes stay as they are, and the second is known."""
+    before, after = shape_of(reshape.input_value(0)) or (), shape_of(reshape.output(0)) or ()
+    if min(len(before), len(after)) < 2 or before[1] is None or before[1] != after[1]:
+        return False
+    if before[0] is not None or after[0] is not None:
+        return before[0] == after[0]
+    if None not in (*before[2:], *after[2:]):
+        return math.prod(before[2:]) == math.prod(after[2:])
+    asked = constant_above(reshape.input_value(1))
+    return asked is not None and asked.flat[0] == 0 and bool(reshape.get_attributes()["special_zero"])
 
 
 def _broadcasts_below(node: Node) -> Iterator[Node]:
