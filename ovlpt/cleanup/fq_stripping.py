@@ -11,7 +11,7 @@ from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.consumers import targets_of
-from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.quantization_details import QuantizationDetails, finite
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import ModelTransformation, joins_interface, replace_output
@@ -76,10 +76,9 @@ class FQStrippingTransformation(ModelTransformation):
             text = "a bound of its intervals is not a constant"
             self._record(Outcome.REJECTED, node, Reason("dynamic_intervals", text))
             return False
-        moved = max(
-            _distance(details.input_low, details.output_low),
-            _distance(details.input_high, details.output_high),
-        )
+        ends = details.intervals if self.params.native_only else [finite(end) for end in details.intervals]
+        with np.errstate(invalid="ignore"):
+            moved = max(_distance(ends[0], ends[2]), _distance(ends[1], ends[3]))
         if moved > _TOLERANCE:
             text = f"its output interval lies {moved:g} off its input interval"
             self._record(Outcome.REJECTED, node, Reason("maps_range", text))
@@ -100,7 +99,7 @@ def _clipped(node: Node) -> Output:
     data, low, high, *_ = node.input_values()
     ends = [constant_above(end) for end in (low, high)]
     if all(end is not None and end.size == 1 for end in ends):
-        clip = opset1.clamp(data, *(float(end.item()) for end in ends))
+        clip = opset1.clamp(data, *(float(finite(end).item()) for end in ends))
     else:
         clip = opset1.minimum(opset1.maximum(data, low), high)
     clip.set_friendly_name(node.get_friendly_name())
@@ -188,7 +187,7 @@ def _moved(node: Node) -> _Grid:
 
 
 def _step(details: QuantizationDetails) -> np.ndarray:
-    ends = (end.astype(np.float64) for end in (details.input_low, details.input_high))
+    ends = (finite(end) for end in (details.input_low, details.input_high))
     return np.abs(np.subtract(*ends)) / (details.levels - 1)  # that of a mask exceeds the range of f32
 
 

@@ -11,6 +11,7 @@ from ovlpt.graph.constants import made_before, numbers_of, once
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import ALL_LEVELS, PrecisionDetails, precision_details
 
+_FAR = float(np.finfo(np.float32).max) * (1 - 2**-20)
 _NARROW = 1e-3  # of wider intervals what `precision_details` counts as zero is less than a step
 
 
@@ -99,3 +100,10 @@ def _is_zero(value: Output) -> bool:
     while node.get_type_name() in ("Convert", "Split", "Squeeze"):
         node = node.input_value(0).get_node()
     return node.get_type_name() == "LogSoftmax" and node.get_output_partial_shape(0)[-1] == 1
+
+
+def finite(end: np.ndarray) -> np.ndarray:
+    """In f64, an infinite one as nearly the largest number of f32: the end of a mask that a scale for 65535 steps, rounded up,
+    puts beyond it.
+    """
+    return np.nan_to_num(end.astype(np.float64), nan=np.nan, posinf=_FAR, neginf=-_FAR)

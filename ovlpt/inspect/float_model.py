@@ -22,7 +22,7 @@ from ovlpt.graph.constants import (
     is_real,
     precision_of,
 )
-from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.quantization_details import QuantizationDetails, finite
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import insert_after, replace_output, run_in_turn
@@ -178,10 +178,9 @@ def _quantize_in_steps(quantize: Node) -> None:
     details = QuantizationDetails.of(quantize)
     if details is None or (details.input_low >= details.input_high).any():
         return
-    data, low, high, least, _ = (_in_type(value, "f32") for value in quantize.input_values())  # f16 has no such numbers
-    begin, end, first, last = (
-        each.astype(np.float64) for each in details.intervals
-    )  # masks: the range of f32 and more
+    data = _in_type(quantize.input_value(0), "f32")  # f16 has no such numbers
+    begin, end, first, last = map(finite, details.intervals)  # masks: the range of f32 and more
+    low, high, least = (constant(each, "f32") for each in (begin, end, first))
     steps = details.levels - 1
     inside = opset1.subtract(opset1.minimum(opset1.maximum(data, low), high), low)
     whole = opset6.round(opset1.multiply(inside, constant(steps / (end - begin), "f32")), "half_to_even")

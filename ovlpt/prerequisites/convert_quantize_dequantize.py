@@ -76,7 +76,8 @@ class ConvertQuantizeDequantize(LayerTransformation):
         found = read_dequantization(node.output(0), self.precisions)
         quantize, precision = found.data.get_node().input_value(0).get_node(), precision_of(node.output(0))
         shift = np.float32(0) if found.zero_point is None else found.zero_point
-        ends = [constant((np.float32(end) - shift) * found.scale, precision) for end in _range(found)]
+        with np.errstate(over="ignore"):  # of a mask in 16 bits
+            ends = [constant((np.float32(end) - shift) * found.scale, precision) for end in _range(found)]
         levels = quantize.get_attributes()["levels"]
         fused = opset1.fake_quantize(*list(quantize.input_values())[:3], *ends, levels)
         fused.set_friendly_name(node.get_friendly_name())

@@ -26,6 +26,13 @@ def test_of_an_identity_of_so_many_levels_its_clipping_stays():
     assert reasons == [None]
 
 
+def test_an_infinite_end_is_that_of_all_numbers():
+    """The least number in steps of a scale that is rounded up is beyond f32."""
+    kinds, reasons = stripped(opset1.relu(fake_quantize(parameter((1, 3)), -np.inf, 0.0, 65536)))
+    assert kinds == ["Parameter", "Clamp", "Relu", "Result"]
+    assert reasons == [None]
+
+
 def test_clipping_by_channel():
     ends = [f32(np.full((1, 3), sign) * [[1, 2, 3]]) for sign in (-1, 1)]
     graph = model(opset1.relu(opset1.fake_quantize(parameter((1, 3)), *ends, *ends, 65536)))

@@ -8,6 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.device import execution_types
 from ovlpt.openvino_api import opset1
+from ovlpt.precisions import NUMPY
 from tests.conftest import EXACT, assert_close
 from tests.lowered import FORMS, weighted
 from tests.networks import const, convolution, int8_weights, model, parameter, quantized
@@ -79,3 +80,26 @@ def test_a_mask_that_is_taken_away(by_form, form):
     difference = opset1.subtract(opset1.transpose(hidden, const([0, 1, 2, 4, 3], "i64")), hidden)
     net, inputs = model([difference, quantized(data, -1.28, 1.27)], data), _inputs()
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])
+
+
+@pytest.mark.skipif(not ovlpt.plugin_config.dropped_levels("CPU"), reason="this plugin computes 65536 levels")
+@pytest.mark.parametrize("precision", ["u16", "i16"])
+def test_a_mask_in_16_bits_whose_end_is_infinite(core, precision):
+    """As ONNX Runtime's quantizer writes one of the least number: 65535 steps of its scale, which is rounded up, are beyond
+    f32. Stock gives no numbers."""
+    x, hides = parameter([1, 4, 8]), parameter([1, 4, 8], name="mask")
+    least = np.finfo(np.float32).min
+    first = float(np.iinfo(NUMPY[precision]).min)
+    levels = opset1.fake_quantize(
+        opset1.multiply(hides, const(least)), const(-np.inf), const(0.0), const(first), const(first + 65535.0), 65536
+    )
+    stored = opset1.convert(opset1.convert(levels, precision), "f32")
+    mask = opset1.multiply(opset1.subtract(stored, const(first + 65535.0)), const(-least / np.float32(65535)))
+    scores = opset1.matmul(quantized(x, -1.28, 1.27), const(np.eye(8)), False, True)
+    net = model(opset1.softmax(opset1.add(scores, mask), 2), [x, hides])
+    values = np.round(np.random.default_rng(0).uniform(-1, 1, (1, 4, 8)), 2).astype(np.float32)
+    hidden = np.broadcast_to(np.arange(8) >= 5, values.shape).astype(np.float32)
+    expected = np.exp(values) * (1 - hidden)
+    expected /= expected.sum(2, keepdims=True)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    np.testing.assert_allclose(compiled([values, hidden])[0], expected, atol=1e-3)
