@@ -298,7 +298,7 @@ RULES = (
         "with one thread a per-column FakeQuantize, or a scale after one, would be read from the wrong place: wrong numbers",
     ),
     _rule(
-        partial(scales.scale_after_interval, open_rows=True), "MatMul", _CPU,
+        scales.scale_open_rows_after_interval, "MatMul", _CPU,
         "likewise of a saved model of open rows that is reshaped to a few: wrong numbers", saved_only=True,
     ),
     _rule(
@@ -310,7 +310,7 @@ RULES = (
         "with one thread a per-column FakeQuantize would be read from the wrong place: wrong numbers",
     ),
     _rule(
-        partial(scales.scale_before_interval, open_rows=True), "MatMul", _CPU,
+        scales.scale_open_rows_before_interval, "MatMul", _CPU,
         "likewise of a saved model of open rows that is reshaped to a few: wrong numbers", saved_only=True,
     ),
     _rule(
@@ -647,6 +647,10 @@ RULES = (
         scales.part_float_products, "MatMul", _CPU,
         "in bf16, with one thread, a FakeQuantize of floats and constants by column would be read from the wrong place: wrong numbers",
         phase=Phase.ALL, here=this_cpu.computes_in_bf16,
+    ),
+    _rule(
+        scales.part_single_column, "MatMul", _CPU,
+        "with one thread a MatMul of floats that gives one column would throw before another MatMul", phase=Phase.ALL,
     ),
     _rule(
         rows.widen_before_mask, "MatMul", _CPU,

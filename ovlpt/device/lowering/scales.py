@@ -44,7 +44,7 @@ from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, keeps_types
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
-from ovlpt.openvino_api import Node, opset1
+from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE, REARRANGES
 
@@ -372,6 +372,11 @@ def scale_after_interval(product: Node, open_rows: bool = False) -> Node | None:
     return product
 
 
+def scale_open_rows_after_interval(product: Node) -> Node | None:
+    """`scale_after_interval` of a saved model, which may be reshaped to a few rows."""
+    return scale_after_interval(product, open_rows=True)
+
+
 def scale_before_interval(product: Node, open_rows: bool = False) -> Node | None:
     """``FQ(x; low, high) == FQ((x - low) * k; 0, n)`` with ``k = n / (high - low)``, as `scale_after_interval`, where it
     differs between columns after more than the scale and the bias of the MatMul (`scale_to_interval`).
@@ -395,6 +400,11 @@ def scale_before_interval(product: Node, open_rows: bool = False) -> Node | None
         return None
     block_fusion(source.get_node())
     return product
+
+
+def scale_open_rows_before_interval(product: Node) -> Node | None:
+    """`scale_before_interval` of a saved model, which may be reshaped to a few rows."""
+    return scale_before_interval(product, open_rows=True)
 
 
 def _quantize_after(product: Node, open_rows: bool) -> Node | None:
@@ -425,11 +435,33 @@ def part_float_products(product: Node) -> Node | None:
         node = only_reader(node)
     if node is None or quantize is None or not by_column or len(shape_of(product.output(0)) or ()) != 2:
         return None
-    source = quantize.input_value(0)
-    whole = opset1.prelu(source, constant(np.ones(1), precision_of(source)))
-    whole.set_friendly_name(made_for(quantize.get_friendly_name(), Made.ALONE))
-    quantize.input(0).replace_source_output(whole.output(0))
+    _part_by_slope(quantize.input_value(0), quantize)
     return product
+
+
+def part_single_column(product: Node) -> Node | None:
+    """A MatMul of floats by weights that gives one column, of rank 2, with another MatMul after it.
+
+    With one thread compiling the Subgraph of both throws, of float networks, too. A PRelu as in `part_float_products`.
+    """
+    if is_relaxed(product) or not is_constant_above(product.input_value(1)):
+        return None
+    sizes, node = shape_of(product.output(0)) or (), only_reader(product)
+    while node is not None and node.get_type_name() != "MatMul":
+        node = only_reader(node)
+    if node is None or len(sizes) != 2 or sizes[1] != 1:
+        return None
+    _part_by_slope(product.output(0), product)
+    return product
+
+
+def _part_by_slope(value: Output, named: Node) -> None:
+    """A PRelu with a slope of one after ``value``, which is part of the kernel before it; called as what keeps ``named`` apart."""
+    targets = value.get_target_inputs()
+    whole = opset1.prelu(value, constant(np.ones(1), precision_of(value)))
+    whole.set_friendly_name(made_for(named.get_friendly_name(), Made.ALONE))
+    for target in targets:
+        target.replace_source_output(whole.output(0))
 
 
 def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
