@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ovlpt.graph.constants import once, precision_of, same_operation
-from ovlpt.graph.replaced import detach_results
+from ovlpt.graph.replaced import detach_results, sources_of
 from ovlpt.openvino_api import (
     MARKS_TYPES,
     RELAXES_EVERY_OPSET,
@@ -59,6 +59,7 @@ _INDEX_INPUTS = {
     "ReduceSum": (1,),
 }
 _REAL_INDEX_INPUTS = {("Interpolate", 2)}  # the scales of Interpolate-4
+_INPUTS = "f32", "i64"  # of templates, of an index the second
 _FIRST_OPSET = {"MVN": "opset2"}
 _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
 _SIZE = 8  # nodes of a template that is cloned often
@@ -168,7 +169,7 @@ class _Template:
 def _several(model: Model) -> Model:
     """A model of one node with as many as `_SIZE` of them in its place."""
     first, *others = (model.clone() for _ in range(_SIZE))
-    inputs = [parameter.output(0) for parameter in first.get_parameters()]
+    inputs = _node_of(first).input_values()
     for other in others:
         _node_of(other).set_arguments(inputs)
     return _nameless([each.get_results()[0] for each in (first, *others)], first.get_parameters())
@@ -203,44 +204,45 @@ def _attribute(name: str, value: str) -> str:
     return f'<attribute name="{name}" version="0" value="{value}"/>'
 
 
-def _layers(form: _Form, attributes: Mapping[str, object], first: int) -> tuple[str, str]:
-    """Layers and edges of a template as parts of an IR; ``first``: the number of its first layer."""
+def _input(number: int, kind: str) -> str:
+    """The input, of a type, that all templates of a reading share: a clone is made of fewer nodes."""
+    return (
+        f'<layer id="{number}" name="{kind}" type="Parameter" version="opset1"><data shape="..." element_type="{kind}"/>'
+        f'<rt_info>{_attribute(*_KEPT_TYPES)}</rt_info><output><port id="0" precision="{kind}"/></output></layer>'
+    )
+
+
+def _layers(form: _Form, attributes: Mapping[str, object], node: int) -> tuple[str, str]:
+    """Layers and edges of a template as parts of an IR; ``node``: the number of its layer, before that of its Result."""
     operation, opset, inputs, origin, siblings, outputs, in_f32, kernels = form
-    index = _INDEX_INPUTS.get(operation, ())
-    origins = ", ".join([origin] * (inputs - sum(port < inputs for port in index) + siblings))
-    layers, node = [], first + inputs
-    for port in range(inputs):
-        kind = "i64" if port in index and (operation, port) not in _REAL_INDEX_INPUTS else "f32"
-        layers.append(
-            f'<layer id="{first + port}" name="i{first + port}" type="Parameter" version="opset1">'
-            f'<data shape="..." element_type="{kind}"/><rt_info>{_attribute(*_KEPT_TYPES)}</rt_info>'
-            f'<output><port id="0" precision="{kind}"/></output></layer>'
-        )
+    index = [port for port in _INDEX_INPUTS.get(operation, ()) if port < inputs]
+    origins = ", ".join([origin] * (inputs - len(index) + siblings))
     data = "".join(f' {name}="{_escaped(_text(value))}"' for name, value in _own(attributes).items())
     ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
     notes = f"<rt_info>{_KEPT_IN_F32 * in_f32}{_KERNELS[kernels]}</rt_info>"
-    layers.append(
+    layers = (
         f'<layer id="{node}" name="relaxed{node}" type="{operation}" version="{relaxed_version(opset)}">'
         f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{notes}'
         f'<input>{ports}</input><output><port id="{inputs}" precision="{outputs}"/></output></layer>'
         f'<layer id="{node + 1}" name="{node + 1}" type="Result" version="opset1"><input><port id="0"/></input></layer>'
     )
     edges = [
-        f'<edge from-layer="{first + port}" from-port="0" to-layer="{node}" to-port="{port}"/>'
+        f'<edge from-layer="{int(port in index and (operation, port) not in _REAL_INDEX_INPUTS)}" from-port="0" '
+        f'to-layer="{node}" to-port="{port}"/>'
         for port in range(inputs)
     ]
     edges.append(f'<edge from-layer="{node}" from-port="{inputs}" to-layer="{node + 1}" to-port="0"/>')
-    return "".join(layers), "".join(edges)
+    return layers, "".join(edges)
 
 
 def _read_templates(forms: Mapping[_Form, Mapping[str, object]]) -> None:
     """Into `_read`, by one reading. Raises `OvlptError` where OpenVINO cannot make one of them."""
-    layers, edges, count = "", "", 0
+    layers, edges = "".join(_input(number, kind) for number, kind in enumerate(_INPUTS)), ""
     ends: dict[str, _Form] = {}
-    for form, attributes in forms.items():
-        own = _layers(form, attributes, count)
-        layers, edges, count = layers + own[0], edges + own[1], count + form[2] + 2
-        ends[str(count - 1)] = form
+    for number, (form, attributes) in enumerate(forms.items(), 1):
+        own = _layers(form, attributes, 2 * number)
+        layers, edges = layers + own[0], edges + own[1]
+        ends[str(2 * number + 1)] = form
     xml = f'<net name="t" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
     try:
         model = own_core().read_model(xml.encode(), b"")
@@ -251,8 +253,9 @@ def _read_templates(forms: Mapping[_Form, Mapping[str, object]]) -> None:
             f"OpenVINO {release} cannot make a type-relaxed {operation} of {opset}: {str(error).strip().splitlines()[-1]}"
         ) from error
     for result in model.get_results():
-        sources = [value.get_node() for value in result.input_value(0).get_node().input_values()]
-        _read[ends[result.get_friendly_name()]] = _nameless([result], sources)
+        sources = sources_of(result.input_value(0).get_node())
+        inputs = {source.get_friendly_name(): source for source in sources}  # each once
+        _read[ends[result.get_friendly_name()]] = _nameless([result], list(inputs.values()))
 
 
 def read_templates_of(kinds: Container[str]) -> None:
