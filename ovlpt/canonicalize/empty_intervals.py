@@ -28,7 +28,7 @@ class EmptyIntervals(LayerTransformation):
 
     def concerns(self, node: Node) -> bool:
         ends = [constant_above(value) for value in node.input_values()[1:]]
-        if any(end is None for end in ends) or is_constant_path(node) or not (empty := _empty(*ends)).any():
+        if any(end is None for end in ends) or not (empty := _empty(*ends)).any() or is_constant_path(node):
             return False
         if is_for_recurrent_layer(node):
             return False  # its other states need a grid, of which this one tells nothing

@@ -41,12 +41,16 @@ def values_of(node: Constant) -> np.ndarray:
 
 def numbers_of(node: Constant) -> np.ndarray:
     """The same as float32; what is small is kept, as many passes ask for it (`numbers_read_once`)."""
-    key = Constant, node.get_instance_id()
-    if (found := made_before(key)) is not None:
+    key, made = (Constant, node.get_instance_id()), _made.get()
+    if made is not None and (found := made.get(key)) is not None:
         return found
-    with np.errstate(over="ignore"):  # the least f64, as a mask of it has it, is -∞
-        numbers = values_of(node).astype(np.float32, copy=False)
-    return once(key, lambda: numbers) if numbers.size <= _SMALL else numbers
+    numbers = values_of(node)
+    if numbers.dtype != np.float32:
+        with np.errstate(over="ignore"):  # the least f64, as a mask of it has it, is -∞
+            numbers = numbers.astype(np.float32)
+    if made is not None and numbers.size <= _SMALL:
+        made[key] = numbers
+    return numbers
 
 
 def rounded_to(values: np.ndarray, precision: str) -> np.ndarray:
