@@ -14,7 +14,7 @@ import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
 from ovlpt.graph.attention import of_mask
-from ovlpt.graph.bodies import all_nodes, with_bodies
+from ovlpt.graph.bodies import all_nodes, kinds_of, operations_of, with_bodies
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.mat_mul import absorbed_transposes
@@ -80,24 +80,14 @@ class CommonOptimizations(ModelTransformation):
         if self.as_defined:
             as_defined(model, **self.settings())
         ConvertPrecision(**self.settings()).run_on_model(model)
-        _store_masks(model)
-        kinds = _kinds(model)
-        if not _DECOMPOSED.keys().isdisjoint(kinds):
-            self._decompose(model)  # before: what weights pass through goes into them
-            kinds = _kinds(model)
-        if "Transpose" in kinds:
-            for node in all_nodes(model):
-                if node.get_type_name() in RESHAPES:
-                    transposed_alone(node)
-            if RELEASE < (2025, 4):  # MOC moves the Transpose into a pair first
-                self._rewrite(model, [ConvertQuantizeDequantize])
-        settled = _settled_by_broadcast(model) if "Broadcast" in kinds else {}
-        whole = {node.get_friendly_name() for node in _attentions(model)} if _ATTENTION in kinds else set()
+        settled, whole = self._prepare(model)
         _optimize(model)
-        self._rewrite(model, BEFORE_LPT)  # the passes of plugins before their LPT that settings know by name
-        if _ATTENTION in (kinds := _kinds(model)):
+        kinds = kinds_of(model)
+        if any(step.is_shown(kinds) for step in BEFORE_LPT):  # of plugins before their LPT, which settings know by name
+            self._rewrite(model, BEFORE_LPT)
+        if _ATTENTION in kinds:
             self._decompose_attentions(model, whole)
-            kinds = _kinds(model)
+            kinds = kinds_of(model)
         if settled or not _CONVERTED.isdisjoint(kinds):
             self._convert(model, settled)
         if "Transpose" in kinds:
@@ -111,9 +101,29 @@ class CommonOptimizations(ModelTransformation):
         model.validate_nodes_and_infer_types()
         return True
 
-    def _decompose(self, model: Model) -> None:
-        for node in all_nodes(model):
-            kind = node.get_type_name()
+    def _prepare(self, model: Model) -> tuple[dict[str, tuple[int | None, ...]], set[str]]:
+        """What MOC transformations would hide is changed before them; what has to be known of the model after them, as
+        `_settled_by_broadcast` and `_decompose_attentions` have it.
+        """
+        operations = operations_of(model)
+        _store_masks(operations)
+        kinds = {kind for _, kind in operations}
+        if not _DECOMPOSED.keys().isdisjoint(kinds):
+            self._decompose(operations)  # before: what weights pass through goes into them
+            operations = operations_of(model)
+            kinds = {kind for _, kind in operations}
+        if "Transpose" in kinds:
+            for node, kind in operations:
+                if kind in RESHAPES:
+                    transposed_alone(node)
+            del operations
+            if RELEASE < (2025, 4):  # MOC moves the Transpose into a pair first
+                self._rewrite(model, [ConvertQuantizeDequantize])
+        settled = _settled_by_broadcast(model) if "Broadcast" in kinds else {}
+        return settled, {node.get_friendly_name() for node in _attentions(model)} if _ATTENTION in kinds else set()
+
+    def _decompose(self, operations: Iterable[tuple[Node, str]]) -> None:
+        for node, kind in operations:
             if kind in _DECOMPOSED and not self._is_kernel(node):
                 _replace(node, _DECOMPOSED[kind](node))
 
@@ -150,18 +160,13 @@ class CommonOptimizations(ModelTransformation):
         return kind in self.kernels and self.kernels[kind](node)
 
 
-def _store_masks(model: Model) -> None:
+def _store_masks(operations: Iterable[tuple[Node, str]]) -> None:
     """Booleans that become real numbers are integers of 8 bits before, as the CPU plugin stores them: a dequantization."""
-    for node in all_nodes(model):
-        if node.get_type_name() != "Convert" or precision_of(node.input_value(0)) != "boolean":
+    for node, kind in operations:
+        if kind != "Convert" or precision_of(node.input_value(0)) != "boolean":
             continue
         if precision_of(node.output(0)) in REAL:
             node.input(0).replace_source_output(opset1.convert(node.input_value(0), "u8").output(0))
-
-
-def _kinds(model: Model) -> set[str]:
-    """Of the nodes, by name: a walk for one that no node is of takes as long as this."""
-    return {node.get_type_name() for node in all_nodes(model)}
 
 
 def _attentions(model: Model) -> list[Node]:

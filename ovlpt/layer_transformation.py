@@ -6,13 +6,14 @@ import copy
 import functools
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Precisions, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig, pass_name
+from ovlpt.graph.bodies import kinds_of
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import consumers_of, is_output, targets_of
 from ovlpt.graph.dequantization import (
@@ -124,6 +125,11 @@ def _pattern(*type_names: str) -> WrapType | AnyInput:
     return AnyInput(lambda value: _type_name(value.get_node()) in type_names)
 
 
+@functools.cache
+def _without_versions(*type_names: str) -> frozenset[str]:
+    return frozenset(name.partition(".")[2] for name in type_names)
+
+
 def _type_name(node: Node) -> str:
     """As `Operation.type_names` has it: "opset1.MaxPool"."""
     return f"{node.get_type_info().version_id}.{node.get_type_name()}"
@@ -159,6 +165,7 @@ class LayerTransformation(MatcherPass, _Configured):
     quiet: ClassVar[bool] = False  # refusals say nothing worth recording
     reversible: ClassVar[bool] = False  # what it replaces may come back, and has to keep its inputs
     why: ClassVar[Reason | None] = None  # what is recorded of a node that was transformed
+    has_changed: bool = False  # a graph
     _read: dict[tuple[object, ...], Any] | None = None  # during a visit: what was read
     _shown_by: Callable[[], MatcherPass] | None = (
         None  # gives the pass that shows it nodes, if it does not look for them itself
@@ -175,8 +182,7 @@ class LayerTransformation(MatcherPass, _Configured):
         super().__init__()
         self._configure(params, pass_config, trace, attributes)
         self._names = (type(self).__name__, *([self.part_of] if self.part_of else []))  # in settings
-        computes = not AFFINE.isdisjoint(name.partition(".")[2] for name in self.type_names())
-        self._meets_open_sizes = computes and not self.params.native_only
+        self._meets_open_sizes = self.is_shown(AFFINE) and not self.params.native_only
         # The C++ side keeps the callback, the callback would keep the pass, and the pass keeps the C++ side.
         held = weakref.ref(self)
         self.register_matcher(
@@ -189,6 +195,11 @@ class LayerTransformation(MatcherPass, _Configured):
         """The operations that the pass is shown."""
         return cls.operation.type_names
 
+    @classmethod
+    def is_shown(cls, kinds: Set[str]) -> bool:
+        """Whether it is shown operations of any of these types, whatever their versions."""
+        return not _without_versions(*cls.type_names()).isdisjoint(kinds)
+
     def register_new_node(self, node: Node) -> Node:
         """Let a node be visited next."""
         return MatcherPass.register_new_node(self._shown_by() if self._shown_by else self, node)
@@ -200,12 +211,14 @@ class LayerTransformation(MatcherPass, _Configured):
         """Handle one matched node, which has not been replaced; True when the graph was changed."""
         try:
             self._read = {}
-            return self._visit(node)
+            changed = self._visit(node)
         except Exception as error:
             self.error = error  # C++ turns it into a RuntimeError without its cause
             raise
         finally:
             self._read = None
+        self.has_changed |= changed
+        return changed
 
     def _visit(self, node: Node) -> bool:
         if not self.concerns(node) or self._is_off(node):
@@ -545,12 +558,20 @@ def constant_input(output: Output) -> np.ndarray | None:
     return node.data if isinstance(node, Constant) and precision_of(output) in NUMPY else None
 
 
-def run_in_turn(model: Model, kinds: Iterable[Callable[..., Any]], **settings) -> None:
-    """In place: each pass over the whole model, before the next begins. ``settings``: of each."""
-    manager = Manager()
+def run_in_turn(model: Model, kinds: Iterable[type[LayerTransformation]], **settings) -> None:
+    """In place: each pass over the whole model, before the next begins. ``settings``: of each.
+
+    To run one takes a traversal: those that no operation of the model would be shown to are left out.
+    """
+    present = kinds_of(model)
     for kind in kinds:
-        manager.register_pass(kind(**settings))
-    manager.run_passes(model)
+        if not kind.is_shown(present):
+            continue
+        step, manager = kind(**settings), Manager()
+        manager.register_pass(step)
+        manager.run_passes(model)
+        if step.has_changed:
+            present = kinds_of(model)
 
 
 def replace_output(old: Output, new: Output) -> None:

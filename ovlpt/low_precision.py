@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 from ovlpt.attributes import AttributeTable
@@ -59,6 +58,7 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
     nearest,
 )
+from ovlpt.graph.bodies import kinds_of, operations_of
 from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.grafting import graft
@@ -266,12 +266,6 @@ def check_names(pass_config: PassConfig, own: Sequence[type[LayerTransformation]
             raise InputError(f'no pass "{name}"{nearest(name, names)}')
 
 
-@functools.cache
-def _types_of(*names: str) -> frozenset[str]:
-    """Operations without their versions."""
-    return frozenset(name.partition(".")[2] for name in names)
-
-
 def as_defined(model: Model, **settings) -> Model:
     """In place: what OpenVINO reads otherwise than its format defines it, and each quantization in one piece. ``settings``:
     of the passes that do so.
@@ -352,7 +346,8 @@ class LowPrecision(ModelPass):
         if not self.params.native_only:
             if any(map(has_few_levels, model.get_ops())):  # before their intervals grow
                 self._rewrite(model, [RedundantFakeQuantize(**settings)])
-            self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS])
+            present = kinds_of(model)  # none of these lets what it makes be visited
+            self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS if kind.is_shown(present)])
         self._rewrite(model, [self._form(prerequisites_native.NATIVE, kind)(**settings) for kind in PREREQUISITES])
         present = self._mark(model, settings)
         read_templates_of(present)
@@ -365,7 +360,11 @@ class LowPrecision(ModelPass):
             kind: Any = self._form(cleanup_native.NATIVE, MultiplyToGroupConvolutionTransformation)
             cleanup.append(kind(restrictions=self.precision_restrictions, **settings))
         self._rewrite(model, cleanup)
-        self._rewrite(model, [self._form(cleanup_native.NATIVE, FoldFakeQuantizeTransformation)(**settings)])
+        fold = self._form(cleanup_native.NATIVE, FoldFakeQuantizeTransformation)(**settings)
+        with remembering():
+            for node, each in operations_of(model):
+                if each == "FakeQuantize":  # one type, of which few are folded: OpenVINO would look for it longer
+                    fold.visit(node)
         FoldConstants(**settings).run_on_model(model)
 
     def _form(self, native: Mapping[type[T], type[T]], kind: type[T]) -> type[T]:
@@ -380,14 +379,14 @@ class LowPrecision(ModelPass):
         found = [main_native.as_native(kind) for kind in kinds]  # type: ignore[arg-type]  # classes are hashable
         return [native for native in found if native is not None]
 
-    def _main_of(self, present: Collection[str], model: Model, settings: dict[str, Any]) -> list[LayerTransformation]:
+    def _main_of(self, present: Set[str], model: Model, settings: dict[str, Any]) -> list[LayerTransformation]:
         """The passes of the main step for a model of operations of these types."""
         variables: Any = self._form(main_native.NATIVE, AssignAndReadValueTransformation)
         first, *others = self._main()
         main: list[type[LayerTransformation]] = [first, variables, *others]  # the native order
         # no pass but those of these types lets nodes of other types be visited
         if not self.own and _REGISTERED.isdisjoint(present):
-            main = [kind for kind in main if not _types_of(*kind.type_names()).isdisjoint(present)]
+            main = [kind for kind in main if kind.is_shown(present)]
         return [kind(model=model, **settings) if kind is variables else kind(**settings) for kind in main]
 
     def _mark(self, model: Model, settings: dict[str, Any]) -> set[str]:

@@ -189,7 +189,8 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
     None. Raises `InputError` where it was transformed all the same, or is not quantized.
     """
     nodes = all_nodes(model)
-    if are_transformed(nodes):
+    quantizes = [node for node in nodes if node.get_type_name() == "FakeQuantize"]
+    if are_transformed(quantizes):
         raise InputError(
             f"{label} is transformed already and no longer says how, as its runtime information is lost; give the quantized "
             "model that it was made from, or compile it with core.compile_model"
@@ -200,7 +201,7 @@ def _checked_quantization(model: Model, label: str, dropped: Container[int] | No
             f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
         )
     if dropped is not None and quantization not in _PASS_UNCHANGED:
-        check_intervals(nodes, label, dropped)
+        check_intervals(quantizes, label, dropped)
     return quantization
 
 

@@ -33,3 +33,15 @@ def all_nodes(model: Model) -> list[Node]:
         return nodes
     inner = ([each for body in bodies_of(node) for each in all_nodes(body)] + [node] for node in nodes)
     return [each for group in inner for each in group]
+
+
+def kinds_of(model: Model) -> set[str]:
+    """The type names of the nodes, those of bodies among them: a walk for one that no node is of takes as long as this."""
+    return {node.get_type_name() for node in all_nodes(model)}
+
+
+def operations_of(model: Model) -> list[tuple[Node, str]]:
+    """`all_nodes` but constants, each with its type name. To be dropped before the graph changes: a node that is held goes on to
+    count as a consumer after it was replaced.
+    """
+    return [(node, kind) for node in all_nodes(model) if (kind := node.get_type_name()) != "Constant"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import ClassVar, TypeVar
 
 from ovlpt.attributes import Attribute, AttributeTable, Key, PrecisionPreserved, Precisions
-from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.bodies import operations_of
 from ovlpt.graph.dequantization import DEQUANTIZATION, read_dequantization
 from ovlpt.layer_transformation import ModelTransformation
 from ovlpt.openvino_api import Constant, Model, Node, Output
@@ -22,8 +22,7 @@ class ModelIndex:
     """
 
     def __init__(self, model: Model):
-        named = ((node, node.get_type_name()) for node in all_nodes(model))
-        self._nodes = [(node, kind) for node, kind in named if kind != "Constant"]
+        self._nodes = operations_of(model)
         self.kinds = {kind for _, kind in self._nodes}
         self._sources: dict[int, list[tuple[int, Key, Key]]] = {}
 

@@ -11,11 +11,12 @@ import pytest
 import ovlpt
 from ovlpt import layer_transformation, precisions
 from ovlpt.graph.text import to_text
-from ovlpt.layer_transformation import InTurn
+from ovlpt.layer_transformation import InTurn, LayerTransformation, replace_output, run_in_turn
 from ovlpt.low_precision import MAIN
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.mat_mul import MatMulTransformation
+from ovlpt.openvino_api import Model, opset1
 from tests import networks
 from tools.fuzz.graphs import build, random_graph
 
@@ -111,3 +112,26 @@ def test_main_step_shows_what_the_model_has():
     assert any(
         isinstance(each, AssignAndReadValueTransformation) for each in step._main_of({"Assign"}, graph, settings)
     )
+
+
+def test_passes_one_after_the_other_are_those_that_are_shown_something():
+    """What one of them makes is shown to those after it; the others are not made."""
+    made = []
+
+    def kind(operation: str, to: str) -> type[LayerTransformation]:
+        def transform(self, node):
+            new = getattr(opset1, to)(node.input_value(0))
+            replace_output(node.output(0), new.output(0))
+
+        def init(self, **settings):
+            made.append(operation)
+            LayerTransformation.__init__(self, **settings)
+
+        names = classmethod(lambda _: [f"opset1.{operation}"])
+        return type("Kind", (LayerTransformation,), {"type_names": names, "transform": transform, "__init__": init})
+
+    data = opset1.parameter([1, 4], np.float32)
+    model = Model([opset1.relu(data)], [data], "relu")
+    run_in_turn(model, [kind("Tanh", "exp"), kind("Relu", "tanh"), kind("Tanh", "sigmoid"), kind("Relu", "exp")])
+    assert made == ["Relu", "Tanh"]
+    assert model.get_results()[0].input_value(0).get_node().get_type_name() == "Sigmoid"

@@ -12,7 +12,7 @@ from ovlpt.device.lowering import links, scales
 from ovlpt.device.lowering.float_types import keep_types
 from ovlpt.device.lowering.rules import RULES, Phase, Rule
 from ovlpt.device.release import check_release
-from ovlpt.graph.bodies import all_nodes, with_bodies
+from ovlpt.graph.bodies import operations_of, with_bodies
 from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.names import given
 from ovlpt.graph.recurrent import has_quantized_weights
@@ -69,7 +69,7 @@ class PluginLowering(ModelPass):
     def run_on_model(self, model: Model) -> bool:
         if stamped(model, LOWERED):
             return False
-        named = _operations(model)
+        named = operations_of(model)
         if self.lpt_on is None:
             self.lpt_on = self.device == "CPU" and has_quantized_weights(node for node, _ in named)
         keeps_types = self.device == "CPU" and (self.precision == "f16" or (MARKS_TYPES and self.keeps_types))
@@ -77,7 +77,7 @@ class PluginLowering(ModelPass):
         nodes = self._lowered(Phase.TYPES, named)
         # where its types stay, a model of f16 would compute in it; elsewhere its Converts hide who reads a value
         if self.device == "CPU" and not self.computes_in_f32 and ConvertPrecision().run_on_model(model):
-            nodes = _operations(model)
+            nodes = operations_of(model)
         with remembering(), numbers_read_once():
             lowered = self._lowered(Phase.RELAXED, nodes)
             self._lowered(Phase.ALL, lowered)
@@ -141,8 +141,3 @@ class PluginLowering(ModelPass):
         """The event, of the node by the name that it had in the model that was given."""
         name = given(node)
         self.trace.add(Outcome.LOWERED, rule.name, operation, name, Reason("lowered", rule.defect))
-
-
-def _operations(model: Model) -> list[tuple[Node, str]]:
-    """All nodes but constants, each with its type name."""
-    return [(node, kind) for node in all_nodes(model) if (kind := node.get_type_name()) != "Constant"]
