@@ -450,6 +450,21 @@ def test_a_scale_that_a_clipped_quantization_and_others_read(core, infer, other)
         assert_close(infer(lowered, inputs, "YES"), infer(net, inputs, "NO"), level=0.07, share=0.01)
 
 
+@pytest.mark.parametrize("precision", ["f32", "f16"])
+def test_two_shifts_by_channel_without_common_optimizations(core, infer, precision):
+    """Which would make one of them; the second was read wrongly."""
+    x = parameter([-1, 24, 1, 1])
+    layer = convolution(quantized(x, -1, 1.55), 8, kernel=1)
+    for values in (np.linspace(-1, 1, 8), np.linspace(0.5, -2, 8)):
+        shift = const(values.reshape(1, 8, 1, 1), precision)
+        layer = opset1.add(layer, shift if precision == "f32" else opset1.convert(shift, "f32"))
+    net = model(layer, x)
+    for batch in (1, 2):
+        inputs = [np.random.default_rng(0).uniform(-1, 1.5, (batch, 24, 1, 1)).astype(np.float32)]
+        expected = infer(net, inputs, "NO")
+        assert_close(infer(drop_in(net, core), inputs, "NO"), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("moved", [False, True], ids=["next", "transposed"])
 @pytest.mark.parametrize("shape", [(1, 4, 1, 1), (1, 1, 1, 8)], ids=["channels", "columns"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -486,20 +487,28 @@ def add_negative_shift(node: Node) -> Node | None:
 
 
 def shift_after_scale(node: Node) -> Node | None:
-    """``(x + b) * s + c`` after a layer as ``x * s + (b * s + c)``: its scale, and its bias.
+    """``(x + b) * s + c + d`` after a layer as ``x * s + (b * s + c + d)``: its scale, and its bias.
 
-    The plugin would do so at each load, but for what is computed in f64.
+    The plugin would do so at each load, but for what is computed in f64. Of two shifts it would read the second wrongly at
+    dynamic sizes of one element.
     """
     links = affine_links(node)
-    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
-    if not at or varies_by_rows(node) or is_quantized_by_rows(node, links) or keeps_types(node):
+    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), len(links))
+    after = list(takewhile(lambda link: link.get_type_name() == "Add", links[at + 1 :]))
+    if at == len(links) or (not at and len(after) < 2):
         return None
-    multiply, bias = links[at], [link for link in links[at + 1 : at + 2] if link.get_type_name() == "Add"]
-    scale = constant_above(multiply.input_value(1))
-    before, after = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
-    shift, last = sum(before) * scale, multiply
-    if after and np.broadcast_shapes(shift.shape, after[0].shape) == shift.shape:
-        shift, last = shift + after[0], bias[0]
+    if varies_by_rows(node) or is_quantized_by_rows(node, links) or keeps_types(node):
+        return None
+    multiply, scale = links[at], constant_above(links[at].input_value(1))
+    before = [constant_above(link.input_value(1)) for link in links[:at]]
+    shifts = [constant_above(link.input_value(1)) for link in after]
+    shift, last = (sum(before) * scale, multiply) if before else (shifts[0], None)
+    for link, more in list(zip(after, shifts, strict=True))[not before :]:
+        if np.broadcast_shapes(shift.shape, more.shape) != shift.shape:
+            break
+        shift, last = shift + more, link
+    if last is None:
+        return None
     scaled = opset1.multiply(node.output(0), constant(scale))
     shifted = opset1.add(scaled, constant(shift))
     scaled.set_friendly_name(made_for(multiply.get_friendly_name(), Made.SCALE))
