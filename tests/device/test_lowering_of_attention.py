@@ -136,7 +136,8 @@ def test_weights_that_are_read_transposed(core, infer):
         assert_close(found, expected, level=0.03 * np.abs(expected[0]).max(), share=1)
 
 
-def test_a_mask_of_the_only_key(core, infer):
+@pytest.mark.parametrize("serializable", [False, True])
+def test_a_mask_of_the_only_key(core, infer, serializable):
     """Of one element that is no constant: as a row, in f32, too."""
     shapes = {"q": [3, 16, 8], "k": [3, 1, 8], "v": [3, 1, 8], "mask": [1, 1, 1]}
     queries, keys, values, mask = (parameter(shape, name=name) for name, shape in shapes.items())
@@ -146,7 +147,9 @@ def test_a_mask_of_the_only_key(core, infer):
     inputs = inputs_of(net)
     expected = infer(net, inputs)
     for precision in float_types(core):
-        found = infer(ovlpt.transform(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
+        found = infer(
+            ovlpt.transform(net, core=core, serializable=serializable), inputs, INFERENCE_PRECISION_HINT=precision
+        )
         assert_close(found, expected, level=0.05, share=1)
 
 
@@ -164,12 +167,16 @@ def test_a_row_before_an_interval(core, infer):
         assert_close(found, expected, level=0.05, share=1)
 
 
-@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+def in_memory(net, core):
+    return ovlpt.transform(net, core=core, serializable=False)
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, in_memory, drop_in], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("is_constant", [False, True])
 @pytest.mark.parametrize("are_quantized", [False, True], ids=["floats", "integers"])
 @pytest.mark.parametrize("masked", MASKED)
 def test_a_mask_of_one_row(core, infer, masked, are_quantized, is_constant, how):
-    """With AMX it was read from elsewhere, between floats in bf16, too; with the plugin's own LPT and without any."""
+    """With AMX it was read from elsewhere, and between floats in bf16 on other CPUs, too; with the plugin's own LPT and without any."""
     shape, rng = [1, 4, 16, 8], np.random.default_rng(0)
     queries, keys, values = (parameter(shape, name=name) for name in "qkv")
     row = rng.uniform(-1, 1, (1, 1, 1, 16)).astype(np.float32)

@@ -176,8 +176,8 @@ def part_by_column(product: Node) -> Node | None:
 def part_from_row(product: Node) -> Node | None:
     """A MatMul of two tensors, and a sum or product with one row, a mask of keys for instance, in one Subgraph of an attention.
 
-    With AMX the kernel reads a row of known size from elsewhere, with the plugin's own LPT and between floats in bf16, too:
-    wrong numbers, no error. A Clamp to all numbers is no post-operation of it.
+    With AMX the kernel reads a row of known size from elsewhere, as with AVX-512 and VNNI between floats in bf16, or one element
+    between integers; with the plugin's own LPT, too: wrong numbers, no error. A Clamp to all numbers is no post-operation of it.
     """
     if any(is_constant_path(value.get_node()) for value in product.input_values()):
         return None

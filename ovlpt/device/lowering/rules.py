@@ -632,8 +632,8 @@ RULES = (
     ),
     _rule(
         guards.part_from_row, "MatMul", _CPU,
-        "with AMX the kernel of an attention would read a mask of one row from elsewhere: wrong numbers",
-        phase=Phase.ALL, here=takes_signed_activations,
+        "with AVX-512 and VNNI, or AMX, the kernel of an attention would read a mask of one row from elsewhere: wrong numbers",
+        phase=Phase.ALL, here=this_cpu.has_vnni_of_512_bits,
     ),
     _rule(
         guards.keep_factor_by_position, CONVOLUTIONS, _BOTH,
