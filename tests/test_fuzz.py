@@ -1017,8 +1017,8 @@ def test_memory_that_the_plugin_reads_is_its_own_where_floats_are_asked_for_in_f
 
 @pytest.mark.parametrize(
     ("of_ours", "of_stock", "expected"),
-    [(1, 1, []), (9, 1, [numbers.IN_BF16]), (9, 9, [])],
-    ids=["rounded", "wrong", "as far as stock"],
+    [(1, 1, []), (9, 1, [numbers.IN_BF16]), (9, 9, []), (40, 40, [numbers.STOCK])],
+    ids=["rounded", "wrong", "as far as stock", "farther than rounding"],
 )
 def test_floats_in_bf16(monkeypatch, of_ours, of_stock, expected):
     """Never asked for, so that products that sums for zero points cancel were wrong unseen. By percents of the largest."""
@@ -1054,7 +1054,7 @@ def test_what_throws_in_bf16_is_measured_without_post_operations(monkeypatch):
     monkeypatch.setattr(numbers, "run", spoilt)
     monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
     monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
-    assert not list(numbers.in_bf16(graph, build(graph), {}))
+    assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == [numbers.STOCK]
 
 
 def test_what_cancels_has_no_measure_in_bf16(monkeypatch):
