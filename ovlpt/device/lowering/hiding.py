@@ -231,21 +231,19 @@ def _factors_above(node: Node) -> Iterator[tuple[Node, int]]:
 
 def _shared_link(quantize: Node) -> Node | None:
     """What scales or shifts the data of a FakeQuantize by a constant, where something else reads that as well."""
-    if quantize.get_type_name() != "FakeQuantize" or is_constant_path(quantize):
+    if quantize.get_type_name() != "FakeQuantize" or is_constant_path(quantize) or not _is_shared(quantize):
         return None
     data = quantize.input_value(0)
-    shared = len(data.get_target_inputs()) > 1
     while (node := data.get_node()).get_type_name() == "Convert":
         data = node.input_value(0)
-        shared |= len(data.get_target_inputs()) > 1
-    if not shared or node.get_type_name() not in AFFINE or precision_of(data) not in REAL:
+    if node.get_type_name() not in AFFINE or precision_of(data) not in REAL:
         return None
     return node if isinstance(node.input_value(1).get_node(), Constant) else None
 
 
-def _is_shared(link: Node) -> bool:
-    """Whether something else reads the real numbers that a constant is added to, converted or not."""
-    data = link.input_value(0)
+def _is_shared(node: Node) -> bool:
+    """Whether something else reads the real numbers that a node reads first, converted or not."""
+    data = node.input_value(0)
     if precision_of(data) not in ("f32", "f16"):
         return False
     while len(data.get_target_inputs()) == 1 and data.get_node().get_type_name() == "Convert":
