@@ -610,12 +610,18 @@ def group_normalization(node: Node) -> Node | None:
 
 def _with_leading_axes(mask: Output, rank: int) -> Output:
     """The mask before its leading axes of size 1 were dropped: a plugin then joins the Add with what makes the mask."""
-    source = mask.get_node().input_value(0) if mask.get_node().get_type_name() in ("Reshape", "Squeeze") else mask
+    node = mask.get_node()
+    source = node.input_value(0) if node.get_type_name() in ("Reshape", "Squeeze") else mask
     shapes = shape_of(source), shape_of(mask)
-    if None in shapes or any(None in shape for shape in shapes) or len(shapes[0]) > rank:
+    if None in shapes or len(shapes[0]) > rank:
         return mask
     dropped = len(shapes[0]) - len(shapes[1])
-    return source if shapes[0] == (*[1] * dropped, *shapes[1]) else mask
+    if node.get_type_name() == "Squeeze":  # of open sizes, too
+        axes = constant_above(node.input_value(1)) if node.get_input_size() > 1 else None
+        is_leading = axes is not None and set(axes.reshape(-1) % len(shapes[0])) == set(range(dropped))
+    else:
+        is_leading = None not in shapes[0] and shapes[0] == (*[1] * dropped, *shapes[1])
+    return source if is_leading else mask
 
 
 def _last_axes_swapped(value: Output, rank: int) -> Output:
