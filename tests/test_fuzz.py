@@ -1038,6 +1038,26 @@ def test_floats_in_bf16(monkeypatch, of_ours, of_stock, expected):
     assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
 
 
+@pytest.mark.parametrize(("percents", "expected"), [(9, []), (1, [numbers.IN_BF16])])
+def test_what_stock_loses_with_known_sizes_is_rounding_in_bf16(monkeypatch, percents, expected):
+    """Of open ones the plugin keeps in f32 whatever the shape of another layer is read from. By percents of the largest."""
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((2, 0),), 0, Form(dynamic="space"))
+    honest = numbers.run
+
+    def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
+        found = honest(model, inputs, "NO", **more)
+        lost = 9 if lpt == "ours" else 0 if model.is_dynamic() else percents
+        off = 0.01 * lost if INFERENCE_PRECISION_HINT == "bf16" else 0
+        return [value + off * value.max() for value in found]
+
+    monkeypatch.setattr(numbers, "run", spoilt)
+    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
+    assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
+
+
 def test_what_throws_in_bf16_is_measured_without_post_operations(monkeypatch):
     """As a row that is hidden whole, by -100: the simulation keeps that in f32, since it is one of its outputs."""
     steps = (Step("Parameter", (), 1, (4, 8)), Step("FakeQuantize", ((0, 0),), 2, (4, 8)))

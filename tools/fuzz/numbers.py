@@ -22,6 +22,7 @@ from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.rules import RULES
 from ovlpt.graph.constants import constant_above
+from ovlpt.inspect.numbers.runs import at_sizes
 from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.qdq_stripping import QDQStripping
@@ -361,7 +362,8 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
     """What is wrong where floats are bf16 and not in f32; nothing on a CPU that does not compute in bf16.
 
     What stock, the plugin without LPT and the simulation lose in bf16 is near, too: their floats are rounded at other
-    places. Where none of them runs there is no measure. Where they lose more than `_LOST`, a kernel of the plugin is wrong
+    places. So is what stock loses with the sizes of the inputs for open ones: the plugin keeps in f32 whatever the shape
+    of another layer is read from. Where none of them runs there is no measure. Where they lose more than `_LOST`, a kernel of the plugin is wrong
     rather than rounding, and what is as wrong with ovlpt a fault of the plugin's.
     """
     if not computes_in("BF16"):
@@ -373,7 +375,8 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
     @functools.cache
     def in_others() -> list[list[np.ndarray]]:
         found = []
-        for each, lpt in ((model, "YES"), (reference(graph), "NO")):
+        sized = at_sizes(model, {number: values.shape for number, values in enumerate(inputs)})
+        for each, lpt in ((model, "YES"), (reference(graph), "NO"), *([(sized, "YES")] if model.is_dynamic() else [])):
             with contextlib.suppress(RuntimeError):
                 found.append(run(each, inputs, lpt, **hint)[: len(simulated)])
         alone = _without_lpt(model, inputs, **hint)
