@@ -27,6 +27,7 @@ from ovlpt.device.lowering import (
     hiding,
     kernels,
     mat_mul,
+    parts,
     recurrent,
     reductions,
     reshaping,
@@ -221,6 +222,10 @@ RULES = (
     _rule(
         mat_mul.absorb_transposes, "MatMul", _BOTH,
         "the plugin would fuse a Transpose into a MatMul that is not relaxed",
+    ),
+    _rule(
+        parts.dequantize_before_parts, "MatMul", _CPU,
+        "in bf16 what a Split, Gather or Transpose leaves of a product would stay in f32 up to its zero point, in extra layers",
     ),
     _rule(
         mat_mul.run_at_rank_3, "MatMul", _CPU,
