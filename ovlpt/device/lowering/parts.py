@@ -126,6 +126,10 @@ def _moved(node: Node, columns: _Columns) -> list[_Columns] | None:
     return _split(node, columns, constants[0]) if kind in SPLITS else _gathered(node, columns, *constants)
 
 
+def _axis(node: Node, values: np.ndarray) -> int:
+    return int(values.item()) % node.get_input_partial_shape(0).rank.get_length()
+
+
 def _split(node: Node, columns: _Columns, axes: np.ndarray) -> list[_Columns] | None:
     axis = _axis(node, axes)
     if axis != columns.axis:
