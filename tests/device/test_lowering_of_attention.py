@@ -193,6 +193,46 @@ def test_a_mask_of_one_row(core, infer, masked, are_quantized, is_constant, how)
         assert_close(found, expected, level=0.1, share=1)
 
 
+def attention_between_layers(given: str, by_rank_4: bool):
+    """What is ``given`` is an input, or an output, with no layer between it and the attention."""
+    shape = [1, 4, 16, 8]
+    inputs = [parameter(shape, name=name) for name in "qkv"]
+    weights = (const(np.random.default_rng(seed).uniform(-0.6, 0.6, (8, 8))) for seed in range(4))
+    queries, keys, values = (
+        each if name in given else opset1.matmul(each, weight, False, True)
+        for name, each, weight in zip("qkv", inputs, weights, strict=False)
+    )
+    scores = quantized(opset1.matmul(queries, keys, False, True), -8, 7.9375)
+    mixed = opset1.softmax(
+        scores if by_rank_4 else opset1.reshape(scores, const([64, 16], "i64"), False), 3 if by_rank_4 else 1
+    )
+    result = opset1.matmul(opset1.reshape(mixed, const([1, 4, 16, 16], "i64"), False), values, False, False)
+    return model(result if "result" in given else opset1.matmul(result, next(weights), False, True), inputs)
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, in_memory, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("by_rank_4", [True, False])
+@pytest.mark.parametrize("given", ["", "k", "v", "qkv", "result", "qkv and result"])
+def test_an_attention_at_the_ends_of_a_network(core, infer, given, by_rank_4, how):
+    """In bf16, OpenVINO 2025.3 and 2025.4 throw or take f32 for bf16 there, with their own LPT and without any."""
+    net = attention_between_layers(given, by_rank_4)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs)
+    for precision in float_types(core):
+        found = infer(how(net, core=core), inputs, INFERENCE_PRECISION_HINT=precision)
+        assert_close(found, expected, level=0.05 * np.abs(expected[0]).max(), share=1)
+
+
+def test_an_attention_between_layers_stays_one(core):
+    """The plugin makes a Subgraph of both products, and of what is between them, where it has kernels for it."""
+    net = attention_between_layers("", True)
+    found, stock = (
+        [layer.layer_type for layer in execution_types(compiled).executed]
+        for compiled in (ovlpt.compile_model(net, "CPU", EXACT, core=core), core.compile_model(net, "CPU", EXACT))
+    )
+    assert found.count("MatMul") == stock.count("MatMul")
+
+
 def test_a_mask_that_overflows_natively(core, infer):
     """In steps of the scores it is infinite, and an interval with such ends gave no numbers."""
     mask = np.triu(np.full((1, 1, 5, 5), -3.4e38, np.float32), 1)

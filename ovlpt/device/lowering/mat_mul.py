@@ -9,7 +9,7 @@ import numpy as np
 
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, affine_links, block_fusion, links_above, only_reader
 from ovlpt.device.lowering.reductions import REDUCTIONS
-from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
+from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, end_in, is_constant
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.consumers import is_output
@@ -20,11 +20,20 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Core, Node, Output, opset1, opset8
-from ovlpt.operations.families import AFFINE, RESHAPES
+from ovlpt.operations import RECURRENT
+from ovlpt.operations.families import AFFINE, CONVOLUTIONS, REARRANGES, RESHAPES
 from ovlpt.precisions import INT8
 
 _TILE, _SUMMED = 32, 64  # numbers in a row of one: of bf16, of int8
-_BETWEEN_PRODUCTS = ELEMENTWISE | {"Floor", "Maximum", "Minimum", "Select", "Softmax"}  # of one attention
+_BETWEEN_PRODUCTS = ELEMENTWISE | {
+    "Floor",
+    "Maximum",
+    "Minimum",
+    "Reshape",
+    "Round",
+    "Select",
+    "Softmax",
+}  # of one attention
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -248,6 +257,52 @@ def part_products_of_two_types(second: Node) -> Node | None:
     return second
 
 
+def part_products_at_ends(second: Node) -> Node | None:
+    """The second product of an attention, with an axis more than the first, where the plugin leaves floats in f32: keys or
+    values that are an input, or no layer between the result and an output.
+
+    In 2025.3 and 2025.4 one Subgraph of both, in bf16 without AMX, takes f32 for bf16, or throws, in a network of floats, too.
+    """
+    if not (2025, 3) <= RELEASE < (2026, 0):
+        return None
+    first = _product_before_softmax(second)
+    if first is None or not (_multiplies_floats(first) or _multiplies_floats(second)):
+        return None
+    if not (
+        _is_input(first.input_value(1)) or _is_input(second.input_value(1)) or meets(second, _is_result, _before_layer)
+    ):
+        return None
+    chain = chain_after(second, ELEMENTWISE, lambda value: is_constant(value) and math.prod(value.get_shape()) == 1)
+    value = chain[-1].output(0)
+    targets, axis = value.get_target_inputs(), constant(np.zeros(1), "i64")
+    second.input(0).replace_source_output(opset1.unsqueeze(second.input_value(0), axis).output(0))
+    for link in chain:
+        link.validate_and_infer_types()
+    end_in(opset1.squeeze(value, axis), value, targets, Made.RANK_5)
+    return second
+
+
+def _is_input(value: Output) -> bool:
+    """Whether a tensor is an input of the model, or one in another order or shape."""
+    while value.get_node().get_type_name() in REARRANGES:
+        value = value.get_node().input_value(0)
+    return value.get_node().get_type_name() == "Parameter"
+
+
+def _is_result(node: Node) -> bool:
+    return node.get_type_name() == "Result"
+
+
+def _before_layer(node: Node) -> list[Node]:
+    """What reads the results of a node, up to layers before which the plugin has floats in bf16."""
+    readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+    return [reader for reader in readers if reader.get_type_name() not in RECURRENT and not _has_weights(reader)]
+
+
+def _has_weights(node: Node) -> bool:
+    return node.get_type_name() in CONVOLUTIONS | {"MatMul"} and _is_stored(node.input_value(1))
+
+
 def _product_before_softmax(second: Node) -> Node | None:
     """The product of two tensors of which a Softmax computes the weights that ``second`` reads."""
     node, has_softmax = second.input_value(0).get_node(), False
@@ -273,8 +328,7 @@ def _multiplies_floats(node: Node) -> bool:
 
 def _computed_from(node: Node) -> list[Node]:
     """What weights of an attention are computed from, up to its products."""
-    goes_on = node.get_type_name() in _BETWEEN_PRODUCTS | {"Reshape"}
-    return [value.get_node() for value in node.input_values()] if goes_on else []
+    return [value.get_node() for value in node.input_values()] if node.get_type_name() in _BETWEEN_PRODUCTS else []
 
 
 def _of_5_axes(shape: Shape) -> Shape:

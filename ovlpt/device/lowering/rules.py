@@ -636,6 +636,11 @@ RULES = (
         phase=Phase.ALL, here=takes_signed_activations, precision="f32",
     ),
     _rule(
+        mat_mul.part_products_at_ends, "MatMul", _CPU,
+        "in 2025.3 and 2025.4, in bf16, an attention would take inputs for bf16, or throw, as before outputs: wrong numbers",
+        phase=Phase.ALL, here=this_cpu.computes_in_bf16, precision="f32",
+    ),
+    _rule(
         guards.part_from_row, "MatMul", _CPU,
         "with AVX-512 and VNNI, or AMX, the kernel of an attention would read a mask of one row from elsewhere: wrong numbers",
         phase=Phase.ALL, here=this_cpu.has_vnni_of_512_bits,
