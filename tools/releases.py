@@ -3,20 +3,23 @@
 Without arguments three between the two that the tests run on. On each the bundled network is run, checked against the
 plugin's own LPT, transformed to a file, and the file is loaded and compared with the model in memory; then come the tests
 of graphs and numbers, since what a plugin does of its own has changed between any two releases, and random graphs, others
-each day. Exit status 1 where a step fails. Meant to be run once a week: about a quarter of an hour a release.
+each day. Of a step that fails the tests or seeds are printed, or the last line. Exit status 1 where one fails. Meant to be run once a week: about a quarter of an hour a release.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
 import venv
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
 DEFAULT = ("2025.0", "2025.4", "2026.1")
 ROOT = Path(__file__).parents[1]
+MOST = 20  # tests or seeds that are printed of a step
 TESTS = (
     "device/test_compile.py",
     *sorted(path.relative_to(ROOT / "tests").as_posix() for path in ROOT.glob("tests/device/test_lowering*.py")),
@@ -60,8 +63,19 @@ def steps(environment: Path, saved: Path) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
+def told(output: str, errors: str) -> str:
+    """Which tests or which random graphs failed, the first of them, and how the graphs; of any other step the last line."""
+    lines = output.splitlines()
+    tests = [found[1] for line in lines if (found := re.match(r"(?:FAILED|ERROR) \S*?tests/(.+?)(?: - |$)", line))]
+    seeds = [f"{line} ({how})" for line, how in pairwise(lines) if re.fullmatch(r"seed \d+", line)]
+    if found := tests or seeds:
+        more = f" and {len(found) - MOST} more" if len(found) > MOST else ""
+        return ", ".join(found[:MOST]) + more
+    return "".join((errors or output).strip().splitlines()[-1:])
+
+
 def failed(release: str) -> list[str]:
-    """The steps that fail on ``release``, with the last line that each printed."""
+    """The steps that fail on ``release``, and what each says of it."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder, "environment")
         venv.create(environment, with_pip=True)
@@ -74,8 +88,7 @@ def failed(release: str) -> list[str]:
             cwd = ROOT if name.startswith("fuzz") else folder  # which is no part of the package
             done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
             if done.returncode:
-                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-                found.append(f"{name}: status {done.returncode}, {' '.join(last)}")
+                found.append(f"{name}: status {done.returncode}, {told(done.stdout, done.stderr)}")
                 if name == "install":
                     break
         return found
@@ -86,7 +99,8 @@ def main(releases: list[str]) -> int:
     for release in releases or DEFAULT:
         found = failed(release)
         print(
-            f"OpenVINO {release}: {'; '.join(found) or 'run, check, transform, load, tests and random graphs are right'}",
+            f"OpenVINO {release}:",
+            "\n  ".join(["", *found]) if found else "run, check, transform, load, tests and random graphs are right",
             flush=True,
         )
         status |= bool(found)
