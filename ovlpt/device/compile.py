@@ -30,7 +30,7 @@ from ovlpt.errors import InputError, warn
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
-from ovlpt.graph.recurrent import fold_parted_weights, has_layers_of_one_size, has_quantized_weights
+from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, are_transformed, is_transformed, stamp, stamped
 from ovlpt.layer_transformation import run_in_turn
 from ovlpt.low_precision import MISREAD_FLOATS, LowPrecision, as_defined
@@ -44,7 +44,6 @@ from ovlpt.version import VERSION
 _logger = logging.getLogger("ovlpt")
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 _OF_DEVICES = "DEVICE_PROPERTIES"
-_NO_KERNELS_KEPT = {"CPU_RUNTIME_CACHE_CAPACITY": 0}
 
 
 def lpt_properties(model: Model, device: str) -> dict[str, object]:
@@ -53,8 +52,6 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     The one exception is quantized recurrent layers on a CPU: the plugin forms them only while its LPT is on, which finds
     little else to do in a transformed model. AUTO, MULTI, HETERO and BATCH do not pass such a property on;
     there the plugin leaves its LPT off because the lowered model does not look quantized.
-    Of two such layers of one size the plugin would take the kernel of the first, with its scales, for the other, if it kept
-    kernels to use them again: it keeps none.
 
     Before OpenVINO 2025.2 a CPU is not to quantize data dynamically, either: beside weights that are stored signed or with a
     zero point, its kernels for AVX512-VNNI compute something else.
@@ -64,8 +61,7 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     kind = plugin_config.kind(device)
     static = STATIC if kind == "CPU" and RELEASE < (2025, 2) else {}
     if kind == "CPU" and has_quantized_weights(all_nodes(model)):
-        apart = _NO_KERNELS_KEPT if has_layers_of_one_size(all_nodes(model)) else {}
-        return {"LP_TRANSFORMS_MODE": "YES", **apart, **static}
+        return {"LP_TRANSFORMS_MODE": "YES", **static}
     return {**LPT_OFF[kind], **static}
 
 

@@ -12,6 +12,7 @@ from ovlpt.graph.consumers import consumers_of, readers_of
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, Tensor, opset1
 from ovlpt.operations import RECURRENT
@@ -28,23 +29,22 @@ _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", 
 
 def has_quantized_weights(nodes: Iterable[Node]) -> bool:
     """Whether a recurrent layer among the nodes reads dequantized integer weights."""
-    return any(True for _ in _with_quantized_weights(nodes))
+    return any(True for _ in with_quantized_weights(nodes))
 
 
-def _with_quantized_weights(nodes: Iterable[Node]) -> Iterator[Node]:
+def with_quantized_weights(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The recurrent layers that read dequantized integer weights."""
     for node in nodes:
         ports = weights_ports(node) if node.get_type_name() in RECURRENT else ()
         if any(not isinstance(node.input_value(port).get_node(), Constant) for port in ports):
             yield node
 
 
-def has_layers_of_one_size(nodes: Iterable[Node]) -> bool:
-    """Whether two recurrent layers of integers are of one kind, and their weights of one size."""
-    kinds = [
-        (node.get_type_name(), *(str(node.get_input_partial_shape(port)) for port in weights_ports(node)))
-        for node in _with_quantized_weights(nodes)
-    ]
-    return len(set(kinds)) < len(kinds)
+def kernel(node: Node, columns: int = 0) -> tuple[object, ...]:
+    """What the CPU plugin tells the kernels of recurrent layers of integers apart by, if the data had so many columns more."""
+    shape = shape_of(node.input_value(weights_ports(node)[0]))
+    kind = node.get_type_name(), node.get_attributes().get("direction")
+    return (*kind, shape) if shape is None or shape[-1] is None else (*kind, *shape[:-1], shape[-1] + columns)
 
 
 def weights_ports(node: Node) -> tuple[int, ...]:

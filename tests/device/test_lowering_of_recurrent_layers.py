@@ -269,40 +269,58 @@ def test_a_grid_of_real_constants_that_has_no_whole_numbers_stays():
     assert drop_grid_of_stored(quantized(const(np.full((1, 4), 8.0)), 0, 32)) is None
 
 
-def _layer(batch, step, seed):
-    """An LSTM of six steps whose data and state lie on a grid of this step."""
-    generator = np.random.default_rng(seed)
-    ends = -128 * step, 127 * step
-    x, h = (parameter([batch, size, 16]) for size in (6, 1))
-    weights = [
-        quantized(const(generator.uniform(-0.3, 0.3, (1, 64, 16))), -0.6 * seed, 0.6 * seed, 255) for _ in range(2)
+def _layer(x, step, kind="lstm_sequence", direction="forward"):
+    """The states of a layer of six steps and 16 states, whose data and state lie on a grid of this step, and its state."""
+    generator = np.random.default_rng(int(1 / step))
+    ways, gates = 1 + (direction == "bidirectional"), 64 if kind == "lstm_sequence" else 48
+    h = parameter([2, ways, 16])
+    grids = [quantized(each, -128 * step, 127 * step) for each in (x, h)]
+    weights = [  # of the second layer on twice the grid
+        quantized(const(generator.uniform(-0.3, 0.3, (ways, gates, size))), -64 * step, 64 * step, 129)
+        for size in (32, 16)
     ]
-    state, steps = const(np.zeros((batch, 1, 16))), const([6] * batch, "i64")
-    inputs = [quantized(x, *ends), quantized(h, *ends), state, steps, *weights, const(np.zeros((1, 64)))]
-    layer = opset5.lstm_sequence(*inputs, 16, "forward")
-    return opset1.squeeze(layer.output(0), const([1], "i64")), [x, h]
+    state = [const(np.zeros((2, ways, 16)))] if kind == "lstm_sequence" else []
+    inputs = [*grids, *state, const([6, 6], "i64"), *weights, const(np.zeros((ways, gates)))]
+    layer = getattr(opset5, kind)(*inputs, 16, direction)
+    joined = opset1.transpose(layer.output(0), const([0, 2, 1, 3], "i64"))
+    return opset1.reshape(joined, const([2, 6, 16 * ways], "i64"), False), h
+
+
+def _two(form):
+    """Layers whose kernels the plugin would take for one."""
+    x = parameter([2, 6, 32])
+    kind = "gru_sequence" if form == "gru" else "lstm_sequence"
+    direction = "bidirectional" if form in ("bidirectional", "stacked") else "forward"
+    other = parameter([2, 6, 32]) if form == "other data" else x
+    first, state = _layer(x, 1 / 64, kind, direction)
+    second, another = _layer(first if form == "stacked" else other, 1 / 32, kind, direction)
+    return model([first, second], [x, state, another, *([other] if form == "other data" else [])])
 
 
 @needs_avx2
-@pytest.mark.parametrize("form", ["compiled", "saved"])
-def test_two_recurrent_layers_of_one_size_have_scales_of_their_own(core, tmp_path, form):
+@pytest.mark.parametrize("loaded", ["compiled", "saved", "by AUTO"])
+@pytest.mark.parametrize("form", ["other data", "same data", "gru", "bidirectional", "stacked"])
+def test_two_recurrent_layers_of_one_size_have_scales_of_their_own(core, tmp_path, form, loaded):
     """The plugin kept the kernel of the first, with its scales, for the other (off by half the largest value)."""
-    (first, parameters), (second, others) = _layer(2, 1 / 64, 1), _layer(2, 1 / 16, 2)
-    net = model([first, second], parameters + others)
+    net = _two(form)
     generator = np.random.default_rng(0)
     inputs = [generator.uniform(-1.9, 1.9, list(port.shape)).astype(np.float32) for port in net.inputs]
     expected = list(simulate(net, core)(inputs).values())
-    if form == "compiled":
+    if loaded == "compiled":
         compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
     else:
         ovlpt.save_model(ovlpt.transform(net), tmp_path / "net.xml")
-        saved = core.read_model(tmp_path / "net.xml")
-        compiled = core.compile_model(saved, "CPU", {**EXACT, **lpt_properties(saved, "CPU")})
-    assert ovlpt.execution_types(compiled).summary()["RNNSeq"] == (2, 2)
+        device = "CPU" if loaded == "saved" else "AUTO:CPU"
+        compiled = core.compile_model(tmp_path / "net.xml", device, {} if loaded == "by AUTO" else EXACT)
+    count = 4 if "bidirectional" in form or form == "stacked" else 2
+    if loaded != "by AUTO":
+        assert ovlpt.execution_types(compiled).summary()["RNNSeq"] == (count, count)
     for found, true in zip(compiled(inputs).values(), expected, strict=True):
         assert np.abs(found - true).max() < 0.05
 
 
-def test_kernels_are_kept_where_no_two_recurrent_layers_have_one_size(core):
-    one, _ = recurrent()
-    assert "CPU_RUNTIME_CACHE_CAPACITY" not in lpt_properties(ovlpt.transform(one), "CPU")
+def test_directions_are_apart_already(core):
+    """The plugin tells their kernels apart: nothing is added to the data."""
+    one, state = _layer(x := parameter([2, 6, 32]), 1 / 64, direction="bidirectional")
+    lowered = ovlpt.transform(model(one, [x, state]), core=core)
+    assert "Pad" not in {node.get_type_name() for node in lowered.get_ops()}

@@ -362,8 +362,8 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
     """What is wrong where floats are bf16 and not in f32; nothing on a CPU that does not compute in bf16.
 
     What stock, the plugin without LPT and the simulation lose in bf16 is near, too: their floats are rounded at other
-    places. So is what stock loses with the sizes of the inputs for open ones: the plugin keeps in f32 whatever the shape
-    of another layer is read from. Where none of them runs there is no measure. Where they lose more than `_LOST`, a kernel of the plugin is wrong
+    places. So is what stock loses with the sizes of the inputs for open ones: the plugin keeps in f32 whatever a shape
+    is read from. Where none of them runs there is no measure. Where they lose more than `_LOST`, a kernel of the plugin is wrong
     rather than rounding, and what is as wrong with ovlpt a fault of the plugin's.
     """
     if not computes_in("BF16"):
@@ -375,16 +375,14 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
     @functools.cache
     def in_others() -> list[list[np.ndarray]]:
         found = []
-        sized = at_sizes(model, {number: values.shape for number, values in enumerate(inputs)})
-        for each, lpt in ((model, "YES"), (reference(graph), "NO"), *([(sized, "YES")] if model.is_dynamic() else [])):
+        sized = [(at_sizes(model, dict(enumerate(each.shape for each in inputs))), "YES")] if model.is_dynamic() else []
+        for each, lpt in ((model, "YES"), (reference(graph), "NO"), *sized):
             with contextlib.suppress(RuntimeError):
                 found.append(run(each, inputs, lpt, **hint)[: len(simulated)])
         alone = _without_lpt(model, inputs, **hint)
         return found if alone is None else [*found, alone]
 
-    @functools.cache
-    def near_in_f32() -> list[list[np.ndarray]]:
-        return nearby(exact, inputs, len(simulated), kernel_grids(model))
+    near_in_f32 = functools.cache(lambda: nearby(exact, inputs, len(simulated), kernel_grids(model)))
 
     def near(lost: bool = True) -> list[list[np.ndarray]]:
         return [*near_in_f32(), *(each for each in in_others() if lost or _is_rounded(each, simulated))]

@@ -6,6 +6,7 @@ import numpy as np
 
 from ovlpt.device.lowering.fake_quantize import on_other_data
 from ovlpt.fake_quantize import fake_quantize
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -15,15 +16,16 @@ from ovlpt.graph.constants import (
     precision_of,
     values_of,
 )
-from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.graph.dequantization import Dequantization, dequantization_above
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.recurrent import MOVES, in_both_directions
+from ovlpt.graph.recurrent import MOVES, in_both_directions, kernel, weights_ports, with_quantized_weights
 from ovlpt.graph.relaxed import same_on
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 
 _DATA, _STATE = 0, 1  # inputs
+_AT_A_TIME = 4  # integers that a kernel multiplies in one instruction
 
 
 def drop_grid_of_stored(quantize: Node) -> Node | None:
@@ -111,6 +113,84 @@ def slice_data(layer: Node) -> Node | None:
     part.set_friendly_name(f"{split.get_friendly_name()}.{value.get_index()}")
     replace_output(value, part.output(0))
     return layer
+
+
+def tell_apart(model: Model) -> list[Node]:
+    """Layers of one kernel get data of different sizes: columns that weights of zero read are added.
+
+    The plugin keeps kernels by kind, direction and sizes, and with them the scales. A number that the kernel takes at a time
+    is added: a size between might have another kernel.
+    """
+    taken, widened, changed = set[tuple[object, ...]](), dict[tuple[object, ...], Output](), []
+    for layer in list(with_quantized_weights(all_nodes(model))):
+        columns = 0
+        while kernel(layer, columns) in taken:
+            columns += _AT_A_TIME
+        if columns and _widen(layer, columns, widened):
+            changed.append(layer)
+        taken.add(kernel(layer))
+    return changed
+
+
+def _widen(layer: Node, columns: int, widened: dict[tuple[object, ...], Output]) -> bool:
+    """Add columns to the data and the weights. ``widened``: data that other layers read so."""
+    port = weights_ports(layer)[0]
+    data, weights = layer.input_value(_DATA), dequantization_above(layer, port)
+    if not isinstance(weights.data.get_node(), Constant) or not _is_by_output(weights):
+        return False
+    key = data.get_node().get_instance_id(), data.get_index(), columns
+    if key not in widened:
+        wider = _wider_data(layer, columns)
+        if wider is None:
+            return False
+        widened[key] = wider
+    stored = values_of(weights.data.get_node())
+    zeros = np.zeros((*stored.shape[:-1], columns), stored.dtype)
+    if weights.zero_point is not None:
+        zeros += np.asarray(weights.zero_point).astype(stored.dtype)
+    wide = constant(np.concatenate([stored, zeros], -1), precision_of(weights.data))
+    layer.input(port).replace_source_output(_dequantized(weights, wide.output(0)))
+    layer.input(_DATA).replace_source_output(widened[key])
+    layer.validate_and_infer_types()
+    return True
+
+
+def _wider_data(layer: Node, columns: int) -> Output | None:
+    """Its data with so many columns more; None where they are not quantized as one, or of an open rank."""
+    found, name = dequantization_above(layer, _DATA), made_for(layer.get_friendly_name(), Made.WIDE)
+    source, rank = found.data.get_node(), found.data.get_partial_shape().rank
+    if rank.is_dynamic or not found.is_per_tensor:
+        return None
+
+    def padded(value: Output) -> Output:
+        ends = [constant(np.array([0] * (rank.get_length() - 1) + [last]), "i64") for last in (0, columns)]
+        pad = opset1.pad(value, *ends, "constant", constant(np.array(0), precision_of(value)))
+        pad.set_friendly_name(name)
+        return pad.output(0)
+
+    if found.convert is not None:
+        return _dequantized(found, padded(found.data))
+    ends = map(constant_above, source.input_values()[1:]) if source.get_type_name() == "FakeQuantize" else [None]
+    if any(values is None or values.size > 1 for values in ends):
+        return None
+    return _again(source, padded(source.input_value(0))).output(0)
+
+
+def _is_by_output(weights: Dequantization) -> bool:
+    """Whether scales and zero points are the same for all columns of the data."""
+    constants = [each for each in (weights.scale, weights.zero_point) if each is not None]
+    return weights.is_low_precision and all(each.size == 1 or each.shape[-1] == 1 for each in constants)
+
+
+def _dequantized(found: Dequantization, data: Output) -> Output:
+    """Other integers after the same dequantization."""
+    above = found.data.get_node()
+    for link in (found.convert, found.subtract, found.multiply):
+        if link is not None:
+            number = above.get_instance_id()
+            inputs = [data if each.get_node().get_instance_id() == number else each for each in link.input_values()]
+            above, data = link, same_on(link, inputs).output(0)
+    return data
 
 
 def _again(node: Node, data: Output) -> Node:

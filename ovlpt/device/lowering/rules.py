@@ -781,6 +781,11 @@ RULES = (
         "with a cache of keys and values, each MatMul of an attention would be a separate layer", phase=Phase.MODEL,
     ),
     _rule(
+        recurrent.tell_apart, RECURRENT, _CPU,
+        "of two recurrent layers of one size the second would have the scales of the first: wrong numbers",
+        phase=Phase.MODEL, lpt_on=True,
+    ),
+    _rule(
         hiding.hide_real_values, "FakeQuantize", _CPU,
         "the plugin's own LPT would transform what stays in real numbers by its own rules: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
