@@ -361,11 +361,12 @@ class LowPrecision(ModelPass):
             cleanup.append(kind(restrictions=self.precision_restrictions, **settings))
         self._rewrite(model, cleanup)
         fold = self._form(cleanup_native.NATIVE, FoldFakeQuantizeTransformation)(**settings)
-        with remembering():
-            for node, each in operations_of(model):
-                if each == "FakeQuantize":  # one type, of which few are folded: OpenVINO would look for it longer
-                    fold.visit(node)
-        FoldConstants(**settings).run_on_model(model)
+        if self.params.native_only:  # all of them, before what they read becomes constants
+            with remembering():
+                for node, each in operations_of(model):
+                    if each == "FakeQuantize":  # one type, of which few are folded: OpenVINO would look for it longer
+                        fold.visit(node)
+        FoldConstants(None if self.params.native_only else fold, **settings).run_on_model(model)
 
     def _form(self, native: Mapping[type[T], type[T]], kind: type[T]) -> type[T]:
         """The pass itself, or what stands for it with ``native_only``."""

@@ -1,40 +1,45 @@
 from __future__ import annotations
 
+from typing import Any
+
 from ovlpt.attributes import DisableCleanup
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import precision_of, remembering
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
-from ovlpt.layer_transformation import ModelTransformation, replace_output
+from ovlpt.layer_transformation import LayerTransformation, ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Tensor
 from ovlpt.operations.families import BRING_DATA
 from ovlpt.precisions import NUMPY
 
-_NOT_FOLDED = BRING_DATA | {"FakeQuantize"}  # which OpenVINO never folds either
-
 
 class FoldConstants(ModelTransformation):
-    """An operation on constants becomes a constant, but for the dequantization of weights that a plugin recognizes."""
+    """An operation on constants becomes a constant, but for the dequantization of weights that a plugin recognizes.
+
+    ``quantizations``: the pass that is shown each FakeQuantize, after what it reads has been folded; None where they stay.
+    """
+
+    def __init__(self, quantizations: LayerTransformation | None = None, **settings: Any):
+        super().__init__(**settings)
+        self.quantizations = quantizations
 
     def run_on_model(self, model: Model) -> bool:
-        if self.pass_config.is_disabled(type(self)):
-            return False
-        for node in all_nodes(model):
-            inputs = []
-            for port in range(node.get_input_size()):  # the first that is none ends it
-                source = node.input_value(port).get_node()
-                if not isinstance(source, Constant):
-                    break
-                inputs.append(source)
-            else:
-                if inputs and node.get_type_name() not in _NOT_FOLDED and not self._is_kept(node):
+        folds = not self.pass_config.is_disabled(type(self))
+        with remembering():
+            for node in all_nodes(model):
+                if node.get_type_name() == "FakeQuantize":
+                    if self.quantizations is not None:
+                        self.quantizations.visit(node)
+                elif folds and (inputs := _constants_of(node)) and not self._is_kept(node):
                     self._fold(node, inputs)
         return False
 
     def _is_kept(self, node: Node) -> bool:
-        """Marked, or left alone by the callback of FuseConvertTransformation, which is asked about the same chains."""
-        if self.attributes.get(node, DisableCleanup):
+        """Marked, or what OpenVINO never folds, or left alone by the callback of FuseConvertTransformation, which is asked about
+        the same chains.
+        """
+        if node.get_type_name() in BRING_DATA or self.attributes.get(node, DisableCleanup):
             return True
         if node.get_type_name() not in DEQUANTIZATION:
             return False
@@ -55,3 +60,14 @@ class FoldConstants(ModelTransformation):
             folded = Constant(result.data)
             folded.set_friendly_name(node.get_friendly_name())
             replace_output(value, folded.output(0))
+
+
+def _constants_of(node: Node) -> list[Constant]:
+    """What a node reads where that are constants alone; else none."""
+    inputs = []
+    for port in range(node.get_input_size()):  # the first that is none ends it
+        source = node.input_value(port).get_node()
+        if not isinstance(source, Constant):
+            return []
+        inputs.append(source)
+    return inputs
