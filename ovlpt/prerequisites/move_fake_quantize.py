@@ -9,8 +9,9 @@ from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
-from ovlpt.openvino_api import Node, opset1
+from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
 
@@ -81,6 +82,8 @@ class MoveFakeQuantize(LayerTransformation):
             ]
             quantize = fake_quantize_node(value, constants, details.levels, precision_of(node.output(0)))
             quantize.set_friendly_name(f"{name}_{index + 1}")
+            if parts.below is None and (given := self._quantized_alike(value, quantize)) is not None:
+                quantize = given
             branch = quantize.output(0)
             if parts.below is not None:
                 branch = self._dequantized(branch, parts, [values[index] for values in chain], index)
@@ -89,6 +92,18 @@ class MoveFakeQuantize(LayerTransformation):
         concat = opset1.concat(branches, parts.axis)
         concat.set_friendly_name((last.get_node() if is_output(last) else parts.concat).get_friendly_name())
         replace_output(last, concat.output(0))
+
+    def _quantized_alike(self, value: Output, quantize: Node) -> Node | None:
+        """A FakeQuantize of a branch that others read, as of a U-Net: of two each would get a type of its own."""
+        details, precision = self.details(quantize), precision_of(quantize.output(0))
+        for target in targets_of(value):
+            reader = target.get_node()
+            if reader.get_type_name() != "FakeQuantize" or reader.get_instance_id() == quantize.get_instance_id():
+                continue
+            is_free = precision_of(reader.output(0)) == precision and not is_output(reader.output(0))
+            if is_free and (given := self.details(reader)) is not None and _are_equal(details, given):
+                return reader
+        return None
 
     @staticmethod
     def _dequantized(branch, parts: _Parts, chain: list[np.ndarray | None], index: int):
@@ -125,6 +140,13 @@ class MoveFakeQuantize(LayerTransformation):
     def _constants(self, node: Node, parts: _Parts) -> list[np.ndarray | None]:
         chain = [] if parts.below is None else [parts.below.scale, parts.below.zero_point]
         return [*self.details(node).intervals, *chain]
+
+
+def _are_equal(one: QuantizationDetails, other: QuantizationDetails) -> bool:
+    """Of one interval each: what differs by channel is as it was split."""
+    if one.levels != other.levels or not (one.is_by_tensor and other.is_by_tensor):
+        return False
+    return all(a.item() == b.item() for a, b in zip(one.intervals, other.intervals, strict=True))
 
 
 def _axis_in(values: np.ndarray, parts: _Parts) -> int:

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.layer_transformation import replacing
-from ovlpt.prerequisites import pull_reshape_through_dequantization, pull_transpose_through_dequantization
+from ovlpt.openvino_api import Node, Output
+from ovlpt.prerequisites import (
+    move_fake_quantize,
+    pull_reshape_through_dequantization,
+    pull_transpose_through_dequantization,
+)
+
+
+class MoveFakeQuantize(move_fake_quantize.MoveFakeQuantize):
+    """Each branch gets a quantization of its own, where it has one, too."""
+
+    def _quantized_alike(self, value: Output, quantize: Node) -> Node | None:
+        return None
 
 
 class PullReshapeThroughDequantization(pull_reshape_through_dequantization.PullReshapeThroughDequantization):
@@ -39,4 +51,4 @@ def _spread(values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...])
     return values.reshape(shape) if np.prod(shape) == values.size else None
 
 
-NATIVE = replacing(PullReshapeThroughDequantization, PullTransposeThroughDequantization)
+NATIVE = replacing(MoveFakeQuantize, PullReshapeThroughDequantization, PullTransposeThroughDequantization)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
@@ -55,3 +56,15 @@ def test_intervals_that_are_computed_stay():
     value = opset1.concat([parameter((1, 2, 4), name) for name in "ab"], 1)
     ends = [f32(0.0), parameter((), "high"), f32(0.0), f32(2.55)]
     assert_stays(model(opset1.relu(opset1.fake_quantize(value, *ends, 256))))
+
+
+@pytest.mark.parametrize(("high", "count"), [(2.55, 2), (5.1, 3)])
+def test_a_branch_that_is_quantized_alike_already_is_so_once(high, count):
+    """As in a U-Net whose joined tensors have one scale: two quantizations of a tensor would be two layers."""
+    skipped, other = parameter((1, 2, 4), "a"), parameter((1, 2, 4), "b")
+    joined = fake_quantize(opset1.concat([skipped, other], 1), 0.0, 2.55)
+    graph = model(opset1.relu(joined), opset1.sigmoid(fake_quantize(skipped, 0.0, high)))
+    before = run(graph, inputs_of(graph))
+    assert kinds(run_pass(graph, MoveFakeQuantize())).count("FakeQuantize") == count
+    for actual, expected in zip(run(graph, inputs_of(graph)), before, strict=True):
+        assert_close(actual, expected)
