@@ -158,10 +158,14 @@ def _quantize_at_higher_rank(quantize: Node) -> None:
 
     The plugin takes axis 2 of them for the channels: where a FakeQuantize is fused into an MVN or NormalizeL2 of rank 3, or
     into whatever layer of dynamic sizes, it has wrong numbers, and alone it throws. From axis 3 on it computes them by
-    elementwise layers, which are right.
+    elementwise layers, which are right. Weights are folded: a scale after their layer would be moved into them past the
+    Squeeze, in another shape than they have before it.
     """
     shape, ends = shape_of(quantize.input_value(0)), quantize.input_values()[1:]
     if shape is None or not any(_after_channels(shape_of(end), len(shape)) for end in ends):
+        return
+    if (folded := folded_constant(quantize.output(0))) is not None:
+        quantize.output(0).replace(constant(folded, precision_of(quantize.output(0))).output(0))
         return
     axis = constant(np.array(1))
     for port, value in enumerate(quantize.input_values()):

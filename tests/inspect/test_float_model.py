@@ -138,3 +138,21 @@ def test_what_scales_a_reduction_of_the_last_of_three_axes(core):
     values = np.random.default_rng(0).uniform(-2, 2, (2, 8, 5)).astype(np.float32)
     result = core.compile_model(plain, "CPU", TRUTH)([values])[0]
     np.testing.assert_allclose(result, values.max(axis=2) * factor, rtol=1e-5)
+
+
+def test_weights_by_column_of_their_windows_before_a_scale(core):
+    """As smoothing leaves them (a text recognizer): the plugin moved the scale into them, in another shape, and threw."""
+    x = parameter([1, 8, 1, 14])
+    generator = np.random.default_rng(0)
+    bound, stored = generator.uniform(0.5, 1, (8, 1, 1, 1, 7)), generator.uniform(-1, 1, (8, 1, 1, 1, 7))
+    ends = [const(each) for each in (-bound, bound)] * 2
+    weights = opset1.fake_quantize(const(stored), *ends, 255)
+    layer = opset1.group_convolution(x, weights, [1, 1], [0, 3], [0, 3], [1, 1])
+    scale = generator.uniform(0.5, 2, (1, 8, 1, 1)).astype(np.float32)
+    net = model(opset1.multiply(layer, const(scale)), x)
+    data = generator.uniform(-1, 1, (1, 8, 1, 14)).astype(np.float32)
+    wide = np.pad(data[0, :, 0], ((0, 0), (3, 3)))
+    rounded = np.rint(np.clip(stored / bound, -1, 1) * 127).reshape(8, 7) / 127 * bound.reshape(8, 7)
+    windows = np.lib.stride_tricks.sliding_window_view(wide, 7, axis=1)
+    expected = np.einsum("cwk,ck->cw", windows, rounded)[None, :, None] * scale
+    np.testing.assert_allclose(simulate(net, core)([data])[0], expected, atol=1e-4)
