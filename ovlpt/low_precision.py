@@ -15,6 +15,7 @@ from ovlpt.canonicalize.factors_before_kernels import FactorsBeforeKernels
 from ovlpt.canonicalize.fewer_levels import FewerLevels, has_few_levels
 from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.integer_differences import IntegerDifferences
+from ovlpt.canonicalize.integer_quotients import IntegerQuotients
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
@@ -122,6 +123,7 @@ BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `Co
 MISREAD_FLOATS: tuple[type[LayerTransformation], ...] = (
     BooleanMasks,
     FactorsBeforeKernels,
+    IntegerQuotients,
     PermutedChannels,
     SpelledEllipses,
 )

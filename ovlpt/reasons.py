@@ -95,6 +95,7 @@ _OF_THE_GRAPH = [
     "inner_node_read",
     "input_zero_point",
     "input_zero_point_not_integer",
+    "integer_quotient",
     "interpolated_axes",
     "interpolation_mode",
     "intervals_apart",

@@ -44,6 +44,7 @@ class Made(StrEnum):
     SIGNED = "Signed"  # quantizes to i8 what others read as u8
     STRIDES = "Strides"  # of a convolution, in a pool
     TWO_AXES = "TwoAxes"
+    WHOLE = "Whole"  # less the rest of a division
     WIDE = "Wide"  # of some columns more, which are sliced off
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own
     ZERO_POINT = "ZeroPoint"
