@@ -18,6 +18,7 @@ from ovlpt.graph.text import diff, to_text
 from ovlpt.openvino_api import Core, Manager, Model
 from ovlpt.trace import Outcome
 from tests.graphs import run
+from tests.ways import pytest_collection_modifyitems as pytest_collection_modifyitems
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 TRUTH = simulation()
@@ -29,6 +30,10 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be as narrow as its terminal
 os.unsetenv("COLUMNS")  # readline sets it, too, of which Python's own environment does not know
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--each-way", action="store_true", help="run each graph in each form (tests/ways.py)")
 
 
 def cpu_flags() -> set[str]:

@@ -440,10 +440,10 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("form", DATA)
+@pytest.mark.parametrize("source", DATA)
 @pytest.mark.parametrize("kind", GATES)
-def test_data_from_elsewhere(core, kind, form):
-    graph = network(kind, quantize=False, move=DATA[form])
+def test_data_from_elsewhere(core, kind, source):
+    graph = network(kind, quantize=False, move=DATA[source])
     inputs = inputs_of(graph, 0, 1)
     compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
     assert decibels(run(graph, inputs)[0], compiled(inputs)[0]) > 25

@@ -14,16 +14,16 @@ from tests.graphs import f32, fake_quantize, model, parameter
 _SCALE = 0.0371
 _RANGE = {np.uint8: (0, 255), np.int8: (-128, 127)}
 _SHAPE = (2, 4, 5, 5)
-_FORMS = ("shifted", "converted")
+_SPELLED = ("shifted", "converted")
 _ZERO_POINTS = [(np.uint8, 117), (np.uint8, 0), (np.int8, -3), (np.int8, 0)]
 
 
-def stored(value, kind: type, zero_point: int, form: str, scale: float = _SCALE):
+def stored(value, kind: type, zero_point: int, spelled: str, scale: float = _SCALE):
     """As OpenVINO reads QLinearAdd ("shifted"), or QLinearSigmoid, of ONNX Runtime."""
     scaled = opset1.divide(value, f32(scale))
     integer = opset1.constant(np.array(zero_point, kind))
     name = np.dtype(kind).name.replace("uint", "u").replace("int", "i")
-    if form == "shifted":
+    if spelled == "shifted":
         return opset1.convert(opset1.add(scaled, opset1.convert(integer, "f32")), name)
     return opset1.add(opset1.convert(scaled, name), integer)
 
@@ -33,11 +33,11 @@ def restored(integers, kind: type, zero_point: int, scale: float = _SCALE):
     return opset1.multiply(opset1.subtract(opset1.convert(integers, "f32"), zero), f32(scale))
 
 
-def graph(kind: type, zero_point: int, form: str, shape=_SHAPE) -> Model:
+def graph(kind: type, zero_point: int, spelled: str, shape=_SHAPE) -> Model:
     """A quantized sum, as a residual connection is in an ONNX file whose operations are integer ones."""
     first = fake_quantize(parameter(shape), -4.0, 4.0)
     second = fake_quantize(parameter(shape, "y"), -3.0, 3.0, name="second")
-    value = stored(opset1.add(first, second), kind, zero_point, form)
+    value = stored(opset1.add(first, second), kind, zero_point, spelled)
     return model(restored(value, kind, zero_point))
 
 
@@ -62,26 +62,26 @@ def off(outputs, expected: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("shape", [_SHAPE, (-1, 4, -1, -1)], ids=["fixed", "open"])
-@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("spelled", _SPELLED)
 @pytest.mark.parametrize("kind, zero_point", _ZERO_POINTS)
-def test_stored_integers_are_rounded_and_saturate(core, kind, zero_point, form, shape):
-    quantized, expected = graph(kind, zero_point, form, shape), truth(kind, zero_point)
+def test_stored_integers_are_rounded_and_saturate(core, kind, zero_point, spelled, shape):
+    quantized, expected = graph(kind, zero_point, spelled, shape), truth(kind, zero_point)
     assert off(ovlpt.compile_model(quantized, "CPU", EXACT, core=core)(arrays()), expected) == 0
     assert off(simulate(quantized, core)(arrays()), expected) == 0
 
 
-@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("spelled", _SPELLED)
 @pytest.mark.parametrize("kind, zero_point", _ZERO_POINTS)
-def test_an_ir_whose_constants_are_folded(core, kind, zero_point, form):
-    quantized, expected = graph(kind, zero_point, form), truth(kind, zero_point)
+def test_an_ir_whose_constants_are_folded(core, kind, zero_point, spelled):
+    quantized, expected = graph(kind, zero_point, spelled), truth(kind, zero_point)
     CommonOptimizations(as_defined=False).run_on_model(quantized)
     assert off(ovlpt.compile_model(quantized, "CPU", EXACT, core=core)(arrays()), expected) == 0
     assert off(simulate(quantized, core)(arrays()), expected) == 0
 
 
-@pytest.mark.parametrize("form", _FORMS)
-def test_a_pipeline_of_ones_own(core, form):
-    result = Transformed(graph(np.int8, -3, form))
+@pytest.mark.parametrize("spelled", _SPELLED)
+def test_a_pipeline_of_ones_own(core, spelled):
+    result = Transformed(graph(np.int8, -3, spelled))
     (said,) = [event for event in result.trace if event.transformation == "RoundedIntegers"]
     assert said.reason.code == "stored_integers"
     assert off(core.compile_model(result.after, "CPU", EXACT)(arrays()), truth(np.int8, -3)) == 0

@@ -97,20 +97,20 @@ def test_what_a_clamp_leaves_of_a_mask_in_f16(share):
 
 
 @pytest.mark.parametrize("low, high", [(-1.3, 2.0), (0.0, 2.0), (-1.0, 0.0)])
-@pytest.mark.parametrize("form", ["product", "convolution", "constant first"])
-def test_an_interval_beyond_the_ends_of_a_clamp(form, low, high, core):
+@pytest.mark.parametrize("kind", ["product", "convolution", "constant first"])
+def test_an_interval_beyond_the_ends_of_a_clamp(kind, low, high, core):
     """As of dead channels where a normalization follows a Clamp: the plugin gave the end of the Clamp, beyond the interval."""
-    shape = (1, 16) if form == "product" else (1, 16, 4, 4)
+    shape = (1, 16) if kind == "product" else (1, 16, 4, 4)
     x, random = parameter(shape), np.random.default_rng(0)
     data = fake_quantize(x, -1.28, 1.27)
-    if form == "product":
+    if kind == "product":
         weights = fake_quantize(f32(random.uniform(-0.4, 0.4, (16, 16))), -1.0, 1.0, 255)
         layer = opset1.matmul(data, weights, False, True)
     else:
         layer = convolution(data)
     clamped = opset1.clamp(layer, -0.5, 0.7)
     shift = np.linspace(-3, 3, 16, dtype=np.float32).reshape(1, 16, *[1] * (len(shape) - 2))
-    total = opset1.add(f32(shift), clamped) if form == "constant first" else opset1.add(clamped, f32(shift))
+    total = opset1.add(f32(shift), clamped) if kind == "constant first" else opset1.add(clamped, f32(shift))
     net, before = model(fake_quantize(total, low, high)), model(clamped)
     inputs = [random.uniform(-2, 2.5, shape).astype(np.float32)]
     expected = np.clip(run(before, inputs, "NO")[0] + shift, low, high)

@@ -436,14 +436,14 @@ def test_the_least_along_the_axis_of_two_joined_tensors(core, tmp_path, kind, si
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("batch", [1, -1])
 @pytest.mark.parametrize("columns, rank", [(3, 4), (8, 2), (15, 3), (16, 4)])
-@pytest.mark.parametrize("how", ["root", "power"])
-def test_a_root_mean_square_of_short_rows(core, by_form, how, columns, rank, batch, form):
+@pytest.mark.parametrize("spelled", ["root", "power"])
+def test_a_root_mean_square_of_short_rows(core, by_form, spelled, columns, rank, batch, form):
     """Before 2026.3 its kernel did not stop where a row fills no vector: the process ended, of floats, too."""
     x = parameter([batch, *[5] * (rank - 2), columns])
     data = quantized(x, -1.28, 1.27)
     square = opset1.reduce_mean(opset1.power(data, const(2.0)), const([-1], "i64"), True)
     shifted = opset1.add(square, const(1e-3))
-    if how == "root":
+    if spelled == "root":
         normal = opset1.divide(data, opset1.sqrt(shifted))
     else:
         normal = opset1.multiply(data, opset1.power(shifted, const(-0.5)))
