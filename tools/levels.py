@@ -1,20 +1,21 @@
-"""``python -m tools.levels [--all] [--spread[=1/2]] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
+"""``python -m tools.levels [--all] [--spread[=1/3]] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
 
 Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Levels
-run in processes of their own, as many at once as there are cores. Those that add types of floats to the int8
-kernels of another are left out without ``--all``. What the CPU itself has is what pytest runs by
-default; levels above it cannot be shown here. With ``--spread`` each test runs on one of the levels, which its name chooses
-(`tools.spread`): the cases of a test are on several, and all levels take the time of one. ``--spread=1/2`` runs the first
-half of them, ``--spread=2/2`` the others: two releases take the time of one. SSE4.1 is left out: there OpenVINO's own int8
-layers of dynamic sizes end the process, with stock, too. Exit status 1 where a test fails on any level.
+run in processes of their own, as many at once as there are cores. Those whose int8 kernels are another level's or the
+CPU's own, and which differ in types of floats alone, are left out without ``--all``. What the CPU itself has is what
+pytest runs by default; levels above it cannot be shown here. With ``--spread`` each test runs on one of the levels, which its
+name chooses (`tools.spread`): the cases of a test are on several, and all levels take the time of one. ``--spread=1/3`` runs the
+first third of these, and so on. SSE4.1 is left out: there OpenVINO's own int8 layers of dynamic sizes end the process, with
+stock, too. Exit status 1 where a test fails on any level.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,12 +24,13 @@ from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
 from tools import spread
 
-# What the instruction set has no part in: the GPU plugin's kernels, and how a browser shows a page.
+# What the instruction set has no part in: the GPU plugin's kernels, how a file is loaded and compared in time, and how a
+# browser shows a page.
 ELSEWHERE = tuple(
     f"--ignore=tests/{name}.py"
     for name in (
-        *(f"device/test_{name}" for name in ("gpu", "gpu_numbers", "half_sums", "virtual_gpu")),
-        "inspect/test_report_in_a_browser",
+        *(f"device/test_{name}" for name in ("gpu", "gpu_numbers", "half_sums", "loaders", "virtual_gpu")),
+        *(f"inspect/test_{name}" for name in ("bench", "report_in_a_browser")),
     )
 )
 # Each in a process of its own, the longest first, so that no core waits long for the last. Random graphs are apart for
@@ -38,14 +40,14 @@ PARTS = (
     ("tests/inspect", "tests/main", "tests/test_beyond_native.py", *ELSEWHERE),
     tuple(f"tests/test_fuzz.py::test_{name}_the_numbers" for name in ("each_quantization_keeps", "whole_graphs_keep")),
 )
-_OWN = frozenset(("--all", "--spread", "--spread=1/2", "--spread=2/2"))  # the arguments that are not pytest's
+_OWN = re.compile(r"--all|--spread(=[1-9]/[1-9])?")  # the arguments that are not pytest's
 _NO_TEST = 5  # pytest's status where none is left of a share
 WITH_KERNELS_OF_ANOTHER = ("avx512_bf16", "avx512_fp16")
 
 
-def limits() -> tuple[dict[str, str], list[str]]:
-    """What oneDNN says of itself on each level below this CPU's own, and the levels that cannot be shown here."""
-    below, absent = {}, []
+def limits() -> tuple[dict[str, instruction_sets.Limits], list[str]]:
+    """What each level below this CPU's own really is, and the levels that cannot be shown here."""
+    below, absent = dict[str, instruction_sets.Limits](), list[str]()
     for isa in list(instruction_sets.INSTRUCTION_SETS)[1:]:
         try:
             found = instruction_sets.limits(isa)
@@ -53,8 +55,17 @@ def limits() -> tuple[dict[str, str], list[str]]:
             absent.append(isa)
         else:
             if found.onednn != instruction_sets.own().onednn:
-                below[isa] = str(found)
+                below[isa] = found
     return below, absent
+
+
+def with_other_kernels(
+    below: Mapping[str, instruction_sets.Limits], own: instruction_sets.Limits
+) -> dict[str, instruction_sets.Limits]:
+    """The levels whose int8 kernels are no other level's, nor the CPU's own."""
+    return {
+        isa: limit for isa, limit in below.items() if isa not in WITH_KERNELS_OF_ANOTHER and limit.kernel != own.kernel
+    }
 
 
 def parts(arguments: list[str]) -> Sequence[Sequence[str]]:
@@ -69,11 +80,11 @@ def parts(arguments: list[str]) -> Sequence[Sequence[str]]:
 
 def shares_of(levels: Sequence[str], options: Set[str]) -> dict[str, str]:
     """What each level runs, as `tools.spread` reads it."""
-    halves = [int(each[-3]) - 1 for each in options if each.endswith("/2")]
-    step, first = (2, halves[0]) if halves else (1, 0)
-    if not halves and "--spread" not in options:
+    asked = [each.removeprefix("--spread").removeprefix("=") for each in options if each.startswith("--spread")]
+    if not asked:
         return dict.fromkeys(levels, spread.ALL)
-    return {isa: f"{step * number + first}/{step * len(levels)}" for number, isa in enumerate(levels)}
+    part, count = map(int, (asked[0] or "1/1").split("/"))
+    return {isa: f"{count * number + part - 1}/{count * len(levels)}" for number, isa in enumerate(levels)}
 
 
 def run(isa: str, share: str, arguments: list[str]) -> subprocess.CompletedProcess:
@@ -85,11 +96,12 @@ def run(isa: str, share: str, arguments: list[str]) -> subprocess.CompletedProce
 
 def main(arguments: list[str]) -> int:
     below, absent = limits()
-    own, arguments = _OWN & {*arguments}, [each for each in arguments if each not in _OWN]
-    if "--all" not in own:
-        below = {isa: said for isa, said in below.items() if isa not in WITH_KERNELS_OF_ANOTHER}
-    print(f"levels of OpenVINO {'.'.join(map(str, RELEASE))}; {instruction_sets.own()}; not to be shown: {absent}")
-    shares = shares_of([*below], own)
+    own = instruction_sets.own()
+    options, arguments = {*filter(_OWN.fullmatch, arguments)}, [each for each in arguments if not _OWN.fullmatch(each)]
+    if "--all" not in options:
+        below = with_other_kernels(below, own)
+    print(f"levels of OpenVINO {'.'.join(map(str, RELEASE))}; {own}; not to be shown: {absent}")
+    shares = shares_of([*below], options)
     runs = [(isa, shares[isa], [*part]) for part in parts(arguments) for isa in below]
     failed = False
     with ThreadPoolExecutor(os.cpu_count()) as executor:

@@ -1,11 +1,13 @@
 """Which processes the tests of an instruction set run in."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+from ovlpt.device.instruction_sets import Limits
 from tools import spread
-from tools.levels import PARTS, parts, shares_of
+from tools.levels import PARTS, parts, shares_of, with_other_kernels
 
 
 def test_all_parts_by_default():
@@ -40,9 +42,21 @@ def test_each_test_is_in_one_share(monkeypatch):
     assert len(dropped) == 2 * len(names)
 
 
-def test_both_halves_of_all_levels_are_all_tests():
+def test_all_parts_of_all_levels_are_all_tests():
     levels = ["avx2", "avx512", "avx512_vnni"]
     assert shares_of(levels, {"--all"}) == dict.fromkeys(levels, spread.ALL)
     assert [*shares_of(levels, {"--spread"}).values()] == ["0/3", "1/3", "2/3"]
-    halves = [share for half in (1, 2) for share in shares_of(levels, {f"--spread={half}/2"}).values()]
-    assert sorted(halves) == [f"{number}/6" for number in range(6)]
+    for count in (2, 3):
+        parts = [shares_of(levels, {f"--spread={part}/{count}", "--all"}) for part in range(1, count + 1)]
+        shares = [share for part in parts for share in part.values()]
+        assert sorted(shares, key=lambda each: int(each.split("/")[0])) == [
+            f"{at}/{3 * count}" for at in range(3 * count)
+        ]
+
+
+def test_levels_that_differ_from_the_cpu_in_types_of_floats_alone():
+    kernels = {"avx2": "jit_avx2_I8", "avx512": "jit_avx512_I8", "avx512_vnni": "brgconv_avx512_I8"}
+    below = {isa: Limits(isa, isa, kernel, ()) for isa, kernel in kernels.items()}
+    own = Limits("own", "with bf16", "brgconv_avx512_I8", ("BF16",))
+    assert [*with_other_kernels(below, own)] == ["avx2", "avx512"]
+    assert [*with_other_kernels(below, replace(own, kernel="brgconv_avx512_amx_I8"))] == [*kernels]
