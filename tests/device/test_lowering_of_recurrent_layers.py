@@ -299,10 +299,10 @@ def _two(form):
 
 @needs_avx2
 @pytest.mark.parametrize("loaded", ["compiled", "saved", "by AUTO"])
-@pytest.mark.parametrize("form", ["other data", "same data", "gru", "bidirectional", "stacked"])
-def test_two_recurrent_layers_of_one_size_have_scales_of_their_own(core, tmp_path, form, loaded):
+@pytest.mark.parametrize("kind", ["other data", "same data", "gru", "bidirectional", "stacked"])
+def test_two_recurrent_layers_of_one_size_have_scales_of_their_own(core, tmp_path, kind, loaded):
     """The plugin kept the kernel of the first, with its scales, for the other (off by half the largest value)."""
-    net = _two(form)
+    net = _two(kind)
     generator = np.random.default_rng(0)
     inputs = [generator.uniform(-1.9, 1.9, list(port.shape)).astype(np.float32) for port in net.inputs]
     expected = list(simulate(net, core)(inputs).values())
@@ -312,7 +312,7 @@ def test_two_recurrent_layers_of_one_size_have_scales_of_their_own(core, tmp_pat
         ovlpt.save_model(ovlpt.transform(net), tmp_path / "net.xml")
         device = "CPU" if loaded == "saved" else "AUTO:CPU"
         compiled = core.compile_model(tmp_path / "net.xml", device, {} if loaded == "by AUTO" else EXACT)
-    count = 4 if "bidirectional" in form or form == "stacked" else 2
+    count = 4 if "bidirectional" in kind or kind == "stacked" else 2
     if loaded != "by AUTO":
         assert ovlpt.execution_types(compiled).summary()["RNNSeq"] == (count, count)
     for found, true in zip(compiled(inputs).values(), expected, strict=True):
