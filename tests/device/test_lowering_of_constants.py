@@ -164,11 +164,12 @@ def test_a_scale_after_a_convolution_whose_places_become_one_axis(core, tmp_path
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("second", ["float", "int8"])
-def test_one_column_of_floats_between_two_products(by_form, form, second):
-    """Threw in compiling, without any LPT, too, where both MatMuls are of floats."""
-    x, first = parameter([3, 4]), const(np.linspace(-0.5, 0.6, 4).reshape(1, 4))
-    hidden = opset1.matmul(quantized(x, -2, 2.1), first, False, True)
-    matrix = int8_weights([4, 1], seed=1) if second == "int8" else const(np.linspace(-1, 1, 4).reshape(4, 1))
+@pytest.mark.parametrize("columns", [1, 4])
+def test_one_column_of_floats_between_two_products(by_form, form, columns, second):
+    """Of one column, too, they threw in compiling; without any LPT, too, where both MatMuls are of floats."""
+    x, ends = parameter([3, columns]), np.linspace(-0.5, 0.6, columns)
+    hidden = opset1.matmul(quantized(x, -2, 2.1), const(ends.reshape(1, columns)), False, True)
+    matrix = int8_weights([columns, 1], seed=1) if second == "int8" else const(2 * ends.reshape(columns, 1))
     net = model(opset1.matmul(quantized(hidden, -1, 1.1), matrix, False, True), x)
     inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
     expected = by_form(net, inputs)
