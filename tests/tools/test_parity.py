@@ -706,6 +706,16 @@ def test_second_factor_of_more_levels_than_the_allowed_types_hold(levels, low, u
     assert_native(graph, params=Params(update, native_only=True))
 
 
+@pytest.mark.parametrize("low", [-1, 0], ids=["signed", "unsigned"])
+@pytest.mark.parametrize("levels", [15, 16, 255, 256, 65535, 65536])
+def test_data_of_more_levels_than_the_only_allowed_type_holds(levels, low):
+    """Since 2026.3 it has that type; before, it stays in float."""
+    data = fake_quantize(parameter((1, 8, 6, 6)), low, 2.0, levels)
+    kernel = opset1.multiply(opset1.convert(opset1.constant(np.ones((4, 8, 1, 1), np.int8)), "f32"), f32(0.04))
+    graph = model(opset1.convolution(data, kernel, [1, 1], [0, 0], [0, 0], [1, 1]))
+    assert_native(graph, (PrecisionsRestriction.create("Convolution", {0: ["u8"], 1: ["i8"]}),))
+
+
 @pytest.mark.parametrize("port", [0, 1])
 @pytest.mark.parametrize("rows", [1, 4], ids=["one_scale", "scales_by_row"])
 @pytest.mark.parametrize("low", [-1, 0], ids=["signed", "unsigned"])

@@ -10,7 +10,7 @@ from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import weights_precision
 from ovlpt.main import mat_mul
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import RELEASE, Node, Output
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL, DataPrecision, round_half_away
 from ovlpt.trace import reject
@@ -36,12 +36,13 @@ class MatMulTransformation(mat_mul.MatMulTransformation):
         return name != "input 1" and is_scalar_like(values)
 
     def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
-        """Data of more levels than the allowed types hold has the type that its intervals ask for, of 16 or 32 bits, unless
-        the other factor is marked as one that stays in float.
+        """Since 2026.3 data of more levels than the allowed types hold has the type that its intervals ask for, of 16 or 32 bits,
+        unless the other factor is marked as one that stays in float.
         """
         other = self.attributes.get(node.input(0), Precisions)
         is_marked = other is not None and not other.value
-        if details.levels > 256 and not is_constant_path(node.input_value(1).get_node()) and not is_marked:
+        is_data = not is_constant_path(node.input_value(1).get_node())
+        if RELEASE >= (2026, 3) and details.levels > 256 and is_data and not is_marked:
             return weights_precision(details, (), "input 1")
         return super()._weights_precision(node, details)
 

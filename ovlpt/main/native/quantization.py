@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.main import fake_quantize, fake_quantize_decomposition, recurrent_cell
-from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.openvino_api import RELEASE, Constant, Node, Output
 
 
 class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
@@ -36,11 +36,11 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
         return False
 
     def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
-        """With one allowed type the levels are not checked, except for i8, where more than 256 make the native pass
-        throw.
+        """With one allowed type the levels are not checked, except for more than 256: before 2026.3 they are, and i8 makes the
+        native pass throw.
         """
-        is_error = allowed == ("i8",) and details.levels > 256
-        asks = is_error or (len(allowed) > 1 and details.levels != 15)
+        is_refused = details.levels > 256 and (RELEASE < (2026, 3) or allowed == ("i8",))
+        asks = is_refused or (len(allowed) > 1 and details.levels != 15)
         return super()._fitting(details, allowed) if asks else allowed
 
 
