@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import pickle
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -136,8 +140,9 @@ def measure(home: Path, path: Path, types: Sequence[str] = ()) -> Result:
         truly = simulated(core, model, samples)
         runs[SIMULATION] = _of(reference, truly, score(truly, truth))
         if path.suffix == ".onnx":
-            outputs = by_onnx_runtime(path, samples, network.runs_as_written)
-            runs[RUNTIME] = _of(reference, outputs, score(outputs, truth))
+            with contextlib.suppress(BrokenProcessPool):
+                outputs = by_onnx_runtime(path, samples)
+                runs[RUNTIME] = _of(reference, outputs, score(outputs, truth))
         for floats in dict.fromkeys(("f32", *types)) if types else float_types(core):
             properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
             end = "" if floats == "f32" else f" {floats}"
@@ -185,18 +190,31 @@ def _run(compiled, truly: list[list[np.ndarray]], outputs: list[list[np.ndarray]
     )  # fmt: skip
 
 
-def by_onnx_runtime(path: Path, samples: Sequence[Sample], as_written: bool = False) -> list[list[np.ndarray]]:
-    """The outputs of the runtime that wrote the file; ``as_written``: without its optimizations, as where these fail.
+def by_onnx_runtime(path: Path, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
+    """The outputs of the runtime that wrote the file, without its optimizations where these fail.
 
-    On a CPU without VNNI its products of u8 and i8 saturate in pairs, unless it is asked not to.
+    In a process of its own, which some files end, with its optimizations or without them, too: raises `BrokenProcessPool`.
     """
+    try:
+        return _elsewhere(path, samples, True)
+    except BrokenProcessPool:
+        return _elsewhere(path, samples, False)
+
+
+def _elsewhere(path: Path, samples: Sequence[Sample], optimized: bool) -> list[list[np.ndarray]]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_by_onnx_runtime, path, samples, optimized).result()
+
+
+def _by_onnx_runtime(path: Path, samples: Sequence[Sample], optimized: bool) -> list[list[np.ndarray]]:
+    """On a CPU without VNNI its products of u8 and i8 saturate in pairs, unless it is asked not to."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.x64quantprecision", "1")
     make = partial(onnxruntime.InferenceSession, path, options, providers=["CPUExecutionProvider"])
     try:
-        session = None if as_written else make()
+        session = make() if optimized else None
     except onnxruntime.capi.onnxruntime_pybind11_state.Fail:
         session = None
     if session is None:

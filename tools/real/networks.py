@@ -46,7 +46,6 @@ class RealNetwork:
     truth_is_float: bool = False  # what is true is what the float network says
     transformer: bool = False
     per_channel: bool = True  # whether ONNX Runtime's s8/s8 gives each channel its own scale
-    runs_as_written: bool = False  # ONNX Runtime ends the process where it optimizes the quantized file
     needs: tuple[str, ...] = field(default=())  # other wheels
 
 
@@ -628,7 +627,7 @@ REAL = {
     "spindle": RealNetwork(
         "sleep spindles in electroencephalograms (OpenSpindleNet)", "brainmaze-eeg-models", "BSD-3-Clause",
         "F1 of samples", shipped("brainmaze-eeg-models", f"{EEG}/spindles/_models/spindle-detector-eeg.onnx"), sleep,
-        always(scores.frames(MASK_OUTPUT := 1, 0)), runs_as_written=True,
+        always(scores.frames(MASK_OUTPUT := 1, 0)),
     ),
     "seizure": RealNetwork(
         "seizures in electroencephalograms (BrainMaze)", "brainmaze-eeg-models", "BSD-3-Clause", "F1 of half seconds",

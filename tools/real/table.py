@@ -42,7 +42,7 @@ float network, ONNX Runtime where it wrote the file, the FakeQuantize simulation
 is farthest from the simulation's; int8 and executed layers are ovlpt's, then stock's. All of these with floats in f32; in the
 CPU's default type, where that is another, the decibels of stock and of ovlpt and the executed layers. Misses come first;
 `throws` stands where the plugin's own LPT cannot compile the file. Two networks are TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch
-network. ONNX Runtime's optimizations crash on the files of the sleep spindles, which it runs as they are written. Magika classifies files of the machine at hand: its accuracies are comparable within a row only. [What rounding
+network. ONNX Runtime ends the process where it optimizes the files of the sleep spindles, which run as they are written, and on their integer operations. Magika classifies files of the machine at hand: its accuracies are comparable within a row only. [What rounding
 decides](rounding.md) says how close an int8 network can be. Measured with OpenVINO {release} on {cpu}.
 
 ## Results
