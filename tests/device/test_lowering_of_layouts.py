@@ -9,7 +9,9 @@ import pytest
 from ovlpt.plugin_config import cpu
 
 import ovlpt
-from ovlpt.openvino_api import Model, NodeFactory, opset1
+from ovlpt.graph.relaxed import keeps_types
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import MARKS_TYPES, Model, NodeFactory, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close
 from tests.networks import const, int8_weights, model, parameter, quantized
 
@@ -118,3 +120,51 @@ def test_queries_keys_and_values_of_a_line_of_open_length(order, shape):
     result = ovlpt.compile_model(net, "CPU", EXACT)(data)[0]
     net.reshape([7, 1, 48])
     assert_close([result], [ovlpt.openvino_api.Core().compile_model(net, "CPU", TRUTH)(data)[0]])
+
+
+def embedded(length):
+    """Rows of two tables and positions, before two residual layers, as in a decoder of texts."""
+    random = np.random.default_rng(0)
+    tokens, kinds = (parameter([1, length], "i64", name=name) for name in ("tokens", "kinds"))
+    tables = [const(random.standard_normal((size, 32))) for size in (20, 3)]
+    rows = [opset1.gather(table, each, const(0, "i64")) for table, each in zip(tables, (tokens, kinds), strict=True)]
+    data = opset1.add(opset1.add(*rows), const(random.standard_normal((1, 7, 32))))
+    total = data
+    for seed in (0, 1):
+        normal = opset6.mvn(total, const([2], "i64"), True, 1e-5, "INSIDE_SQRT")
+        layer = opset1.matmul(quantized(normal, -2.56, 2.54), int8_weights([32, 32], seed=seed), False, True)
+        total = opset1.add(total, layer)
+    normal = opset6.mvn(total, const([2], "i64"), True, 1e-5, "INSIDE_SQRT")
+    head = opset1.matmul(quantized(normal, -2.56, 2.54), int8_weights([20, 32], seed=2), False, True)
+    return model(head, [tokens, kinds]), data
+
+
+@pytest.mark.parametrize("is_saved", [False, True], ids=["compiled", "saved"])
+def test_a_sum_of_embeddings(core, is_saved, tmp_path):
+    """In bf16 it got an order of memory that all sums after it kept, each between two Reorders."""
+    net, data = embedded(7)
+    lowered = ovlpt.transform(net, core=core, serializable=is_saved)
+    node = next(each for each in lowered.get_ops() if each.get_friendly_name() == data.get_friendly_name())
+    assert keeps_types(node)
+    if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        pytest.skip("this CPU, or the instruction set that it is held to, does not compute in bf16")
+    config = {"INFERENCE_PRECISION_HINT": "bf16", **ovlpt.lpt_properties(lowered, "CPU")}
+    if is_saved:
+        ovlpt.save_model(lowered, tmp_path / "net.xml")
+        lowered = tmp_path / "net.xml"
+    compiled = core.compile_model(lowered, "CPU", config)
+    reorders = [each.name for each in ovlpt.execution_types(compiled).executed if each.layer_type == "Reorder"]
+    if not is_saved or MARKS_TYPES:
+        assert not [name for name in reorders if "acb" in name]
+    inputs = [np.arange(7)[None], np.arange(7)[None] % 3]
+    expected = simulate(net, core)(inputs)[0]
+    assert np.abs(compiled(inputs)[0] - expected).max() < 0.05 * np.abs(expected).max()
+
+
+def test_a_sum_of_other_data_is_left(core):
+    x = parameter([1, 7, 32])
+    total = opset1.add(x, const(np.ones((1, 7, 32))))
+    net = model(opset1.matmul(quantized(total, -1.28, 1.27), int8_weights([8, 32]), False, True), x)
+    trace = ovlpt.Trace()
+    ovlpt.transform(net, core=core, trace=trace)
+    assert "keep_embeddings" not in {event.transformation for event in trace}

@@ -27,13 +27,13 @@ from ovlpt.device.lowering.links import (
 )
 from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
 from ovlpt.graph.consumers import readers_of, targets_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, keeps_types, kernels_of, mark_of_f32, mark_of_kept_types
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import MARKS_TYPES, Constant, Model, Node, opset1
+from ovlpt.openvino_api import MARKS_TYPES, Constant, Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, WEIGHTED
 
 _SHIFTS = ("Add", "FakeQuantize", "Subtract")
@@ -122,6 +122,36 @@ def keep_depthwise(layer: Node) -> Node | None:
             return block_fusion(last)
     _mark(layer, *mark_of_f32())
     return layer
+
+
+def keep_embeddings(total: Node) -> Node | None:
+    """Keeps a sum of embeddings and constants in f32 where floats are bf16, up to what else reads it.
+
+    Rows of a table are given in f32. All inputs of a sum in bf16 would be converted, none would tell an order of memory, and
+    the plugin would take the one that has the channels last but one: each sum on the way to the model's end would stay in it, between
+    two Reorders. With the plugin's own LPT, and in float models, this happens, too.
+    """
+    if precision_of(total.output(0)) != "f32" or len(shape_of(total.output(0)) or ()) != 3:
+        return None
+    values = [_embedding(value) for value in total.input_values()]
+    if None in values or not any(values):
+        return None
+    for node in (total, *(each for found in values for each in found)):
+        _mark(node, *mark_of_f32())
+    return total
+
+
+def _embedding(value: Output) -> list[Node] | None:
+    """What computes a sum of rows of constant tables and of constants from these; nothing of a constant, None of all else."""
+    node = value.get_node()
+    if is_constant_above(value):
+        return []
+    if node.get_type_name() == "Gather" and is_constant_above(node.input_value(0)):
+        return [node]
+    if node.get_type_name() not in ("Add", "Multiply") or len(targets_of(value)) > 1:
+        return None
+    found = [_embedding(each) for each in node.input_values()]
+    return None if None in found or not any(found) else [node, *chain.from_iterable(found)]
 
 
 def keep_from_amx(convolution: Node) -> Node | None:

@@ -577,6 +577,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        float_types.keep_embeddings, "Add", _CPU,
+        "in bf16 a sum of embeddings would get an order of memory that each sum after it keeps, between two Reorders",
+        phase=Phase.ALL, precision="f32",
+    ),
+    _rule(
         float_types.keep_depthwise, "GroupConvolution", _CPU,
         "a depthwise layer of bf16 over one axis would read a per-channel interval from elsewhere: wrong numbers",
         phase=Phase.ALL, precision="f32",
