@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import cache
@@ -1015,47 +1016,49 @@ def test_memory_that_the_plugin_reads_is_its_own_where_floats_are_asked_for_in_f
     assert [failure.way for failure in numbers.in_f16(graph, build(graph), {})] == [expected]
 
 
+def spoilt_in_bf16(monkeypatch, lost) -> Callable[[str], list[str]]:
+    """How a graph of open or known sizes fails where a run loses so many percents of the largest: ``lost(model, lpt)``."""
+    shape, honest = (1, 8, 6, 6), numbers.run
+    steps = (
+        Step("Parameter", (), 1, shape),
+        Step("FakeQuantize", ((0, 0),), 2, shape),
+        Step("Relu", ((1, 0),), 3, shape),
+    )
+
+    def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
+        found = honest(model, inputs, "NO", **more)
+        off = 0.01 * lost(model, lpt) if INFERENCE_PRECISION_HINT == "bf16" else 0
+        return [value + off * value.max() for value in found]
+
+    def failures(dynamic: str) -> list[str]:
+        graph = Graph(steps, ((2, 0),), 0, Form(dynamic=dynamic))
+        return [failure.way for failure in numbers.in_bf16(graph, build(graph), {})]
+
+    monkeypatch.setattr(numbers, "run", spoilt)
+    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
+    return failures
+
+
 @pytest.mark.parametrize(
     ("of_ours", "of_stock", "expected"),
     [(1, 1, []), (9, 1, [numbers.IN_BF16]), (9, 9, []), (40, 40, [numbers.STOCK])],
     ids=["rounded", "wrong", "as far as stock", "farther than rounding"],
 )
 def test_floats_in_bf16(monkeypatch, of_ours, of_stock, expected):
-    """Never asked for, so that products that sums for zero points cancel were wrong unseen. By percents of the largest."""
-    shape = (1, 8, 6, 6)
-    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
-    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((2, 0),), 0)
-    honest = numbers.run
-
-    def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
-        found, percents = honest(model, inputs, "NO", **more), of_ours if lpt == "ours" else of_stock
-        off = 0.01 * percents if INFERENCE_PRECISION_HINT == "bf16" else 0
-        return [value + off * value.max() for value in found]
-
-    monkeypatch.setattr(numbers, "run", spoilt)
-    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
-    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
-    assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
+    """Never asked for, so that products that sums for zero points cancel were wrong unseen."""
+    failures = spoilt_in_bf16(monkeypatch, lambda model, lpt: of_ours if lpt == "ours" else of_stock)
+    assert failures("") == expected
 
 
-@pytest.mark.parametrize(("percents", "expected"), [(9, []), (1, [numbers.IN_BF16])])
-def test_what_stock_loses_with_known_sizes_is_rounding_in_bf16(monkeypatch, percents, expected):
-    """Of open ones the plugin keeps in f32 whatever the shape of another layer is read from. By percents of the largest."""
-    shape = (1, 8, 6, 6)
-    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
-    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((2, 0),), 0, Form(dynamic="space"))
-    honest = numbers.run
+@pytest.mark.parametrize(("of_sized", "expected"), [(9, []), (1, [numbers.IN_BF16])])
+def test_what_stock_loses_with_known_sizes_is_rounding_in_bf16(monkeypatch, of_sized, expected):
+    """Of open ones the plugin keeps in f32 whatever the shape of another layer is read from."""
 
-    def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
-        found = honest(model, inputs, "NO", **more)
-        lost = 9 if lpt == "ours" else 0 if model.is_dynamic() else percents
-        off = 0.01 * lost if INFERENCE_PRECISION_HINT == "bf16" else 0
-        return [value + off * value.max() for value in found]
+    def lost(model, lpt) -> int:
+        return 9 if lpt == "ours" else 0 if model.is_dynamic() else of_sized
 
-    monkeypatch.setattr(numbers, "run", spoilt)
-    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
-    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
-    assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
+    assert spoilt_in_bf16(monkeypatch, lost)("space") == expected
 
 
 def test_what_throws_in_bf16_is_measured_without_post_operations(monkeypatch):
