@@ -19,18 +19,20 @@ class RedundantFakeQuantize(LayerTransformation):
     """``FQ(FQ'(x)) == FQ'(x)``, copying operations between, where each value that FQ' gives is one of FQ's own.
 
     Any other FakeQuantize rounds, and stays: without it the numbers would differ. One whose consumers compute in low
-    precision stays as well: it determines which.
+    precision stays as well: it determines which; but not after a MaxPool alone, whose data it would only take from i8 to u8.
     """
 
     quiet = True  # of one that stays, what it serves says more
-    why = Reason("redundant", "its input lies on its grid already, and nothing after it computes in low precision")
+    why = Reason("redundant", "its input lies on its grid already, and no type depends on it")
 
     @classmethod
     def type_names(cls) -> list[str]:
         return ["opset1.FakeQuantize"]
 
     def concerns(self, node: Node) -> bool:
-        return bool(node.output(0).get_target_inputs()) and not is_of_use(node) and bool(_quantized(node))
+        if not node.output(0).get_target_inputs():
+            return False
+        return bool(_quantized(node)) and (_repeats_pooled(node) or not is_of_use(node))
 
     def can_be_transformed(self, node: Node) -> None:
         details, sources = QuantizationDetails.of(node), _quantized(node)
@@ -63,6 +65,20 @@ class RedundantFakeQuantize(LayerTransformation):
         if is_output(node.output(0)):
             value.get_node().set_friendly_name(node.get_friendly_name())
         replace_output(node.output(0), value)
+
+
+def _repeats_pooled(node: Node) -> bool:
+    """Whether it quantizes to the one interval that the data of a MaxPool has, which nothing else reads: signed, as of symmetric
+    quantization, it would be in i8, and in u8 after the MaxPool for a convolution.
+    """
+    pool = node.input_value(0).get_node()
+    if pool.get_type_name() != "MaxPool" or len(pool.output(0).get_target_inputs()) != 1:
+        return False
+    source = pool.input_value(0).get_node()
+    if source.get_type_name() != "FakeQuantize" or len(source.output(0).get_target_inputs()) != 1:
+        return False
+    details, before = QuantizationDetails.of(node), QuantizationDetails.of(source)
+    return details is not None and before is not None and details.has_interval_of(before)
 
 
 def _quantized(node: Node) -> list[Node]:

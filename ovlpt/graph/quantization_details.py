@@ -57,6 +57,12 @@ class QuantizationDetails:
         """Whether each end is one value."""
         return all(end.size == 1 for end in self.intervals)
 
+    def has_interval_of(self, other: QuantizationDetails) -> bool:
+        """Whether both are of one interval, and of the same; what differs by channel is laid out as each has it."""
+        if self.levels != other.levels or not (self.is_by_tensor and other.is_by_tensor):
+            return False
+        return all(a.item() == b.item() for a, b in zip(self.intervals, other.intervals, strict=True))
+
     @property
     def ends(self) -> str:
         """The output interval as text, of several the widest ends."""

@@ -9,7 +9,6 @@ from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
-from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import OPERATIONS
@@ -101,7 +100,7 @@ class MoveFakeQuantize(LayerTransformation):
             if reader.get_type_name() != "FakeQuantize" or reader.get_instance_id() == quantize.get_instance_id():
                 continue
             is_free = precision_of(reader.output(0)) == precision and not is_output(reader.output(0))
-            if is_free and (given := self.details(reader)) is not None and _are_equal(details, given):
+            if is_free and (given := self.details(reader)) is not None and details.has_interval_of(given):
                 return reader
         return None
 
@@ -140,13 +139,6 @@ class MoveFakeQuantize(LayerTransformation):
     def _constants(self, node: Node, parts: _Parts) -> list[np.ndarray | None]:
         chain = [] if parts.below is None else [parts.below.scale, parts.below.zero_point]
         return [*self.details(node).intervals, *chain]
-
-
-def _are_equal(one: QuantizationDetails, other: QuantizationDetails) -> bool:
-    """Of one interval each: what differs by channel is as it was split."""
-    if one.levels != other.levels or not (one.is_by_tensor and other.is_by_tensor):
-        return False
-    return all(a.item() == b.item() for a, b in zip(one.intervals, other.intervals, strict=True))
 
 
 def _axis_in(values: np.ndarray, parts: _Parts) -> int:

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from ovlpt import Params
+from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import Outcome
-from tests.conftest import Transformed
-from tests.graphs import f32, fake_quantize, i64, model, parameter
+from tests.conftest import Transformed, inputs_of, run_pass
+from tests.graphs import f32, fake_quantize, i64, model, parameter, run, weights
 
 _SHAPE = (2, 4, 4, 4)
 _CHANNELS = np.linspace(1, 2.5, 4, dtype=np.float32).reshape(1, 4, 1, 1)
@@ -82,4 +83,18 @@ def test_other_values_are_no_concern(between):
 
 
 def test_for_a_layer_in_low_precision_it_is_of_use():
-    assert said(Transformed(twice(-1.0, 1.55, 256, pooled, after=lambda x: opset1.relu(transposed(x))))) == []
+    assert said(Transformed(twice(-1.0, 1.55, 256, transposed, after=lambda x: opset1.relu(pooled(x))))) == []
+
+
+@pytest.mark.parametrize(("first", "count"), [((-1.28, 1.27, 256), 1), ((-2.56, 2.54, 256), 2)])
+def test_after_a_max_pool_of_its_own_interval(first, count):
+    """As symmetric quantization writes it: i8 before the MaxPool, and u8 after it, in a layer of its own."""
+
+    def convolved(x):
+        return opset1.convolution(x, weights((8, 4, 3, 3), 0.1), [1, 1], [0, 0], [0, 0], [1, 1])
+
+    graph = twice(-1.28, 1.27, 256, pooled, first, convolved)
+    before = run(graph, inputs_of(graph))
+    run_pass(graph, RedundantFakeQuantize())
+    assert [node.get_type_name() for node in graph.get_ops()].count("FakeQuantize") == count
+    np.testing.assert_array_equal(run(graph, inputs_of(graph))[0], before[0])
