@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 import openvino
 import pytest
-from ovlpt.plugin_config import this_cpu
 
 import ovlpt
 from ovlpt import data
@@ -303,17 +302,7 @@ def by_definition(net, core, values):
     return [np.array(value) for value in simulate(net, core)(values).values()]
 
 
-_AS_NATIVE = pytest.param(
-    True,
-    marks=pytest.mark.xfail(
-        RELEASE < (2026, 1) and not this_cpu.takes_signed_activations(),
-        reason="before 2026.1 the plugin drops none, and native_only makes 8 bits of 16 there",
-        strict=True,
-    ),
-)
-
-
-@pytest.mark.parametrize("native_only", [False, _AS_NATIVE])
+@pytest.mark.parametrize("native_only", [False, True])
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("low", [0.0, -8.0, -1.0])
 def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
@@ -394,7 +383,7 @@ def test_a_mask_in_16_bits(core, infer):
         np.testing.assert_allclose(found[0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("native_only", [False, _AS_NATIVE])
+@pytest.mark.parametrize("native_only", [False, True])
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("precision", ["i16", "u16"])
 @pytest.mark.parametrize("shared", [False, True])
