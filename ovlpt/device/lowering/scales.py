@@ -47,7 +47,7 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import AFFINE, REARRANGES
+from ovlpt.operations.families import ACTIVATIONS, AFFINE, DECONVOLUTIONS, REARRANGES
 
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
@@ -208,7 +208,8 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     A product that stays in f32 for its zero point (`keep_product`) would not, with a scale fused: a Floor stands there, too.
 
     A per-channel factor of what is read elsewhere, too, would be fused for all readers where sizes are dynamic. A maximum
-    with the least number stands before it. Where a Slice alone reads the layer, nothing is needed.
+    with the least number stands before it. Where a Slice alone reads the layer, nothing is needed, nor where activations,
+    quantizations and sums that differ read a transposed convolution: over one axis it runs in float, and a Clamp would be a layer.
     """
     links = affine_links(node)
     if keeps_types(node):
@@ -221,7 +222,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     reader = targets[0].get_node() if len(targets) == 1 else None
     if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
         return None  # done before the model was saved; no fusion reaches through
-    if not links and _is_shortened(reader):
+    if not links and (_is_shortened(reader) or _is_read_apart(node)):
         return None
     if not links or links[0].get_type_name() != "Multiply" or is_quantized_by_rows(node, links):
         return node if guard_output(node, floor=_may_be_scaled_in_gemm(node)) else None
@@ -246,6 +247,20 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     # a reference to it would count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
+
+
+def _is_read_apart(node: Node) -> bool:
+    """Whether several read a transposed convolution, none of which is fused into it."""
+    if node.get_type_name() not in DECONVOLUTIONS or merged_target(node) is not None:
+        return False
+    return all(map(_reads_alone, readers_of(node)))
+
+
+def _reads_alone(reader: Node) -> bool:
+    """Whether a layer that something else reads, too, takes in nothing of what it computes."""
+    if reader.get_type_name() == "Add":
+        return not any(map(is_constant_above, reader.input_values()))
+    return reader.get_type_name() in ACTIVATIONS | {"FakeQuantize", "PRelu", "Relu"}
 
 
 def _is_shortened(reader: Node | None) -> bool:
