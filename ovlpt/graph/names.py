@@ -45,7 +45,7 @@ class Made(StrEnum):
     STRIDES = "Strides"  # of a convolution, in a pool
     TWO_AXES = "TwoAxes"
     WHOLE = "Whole"  # less the rest of a division
-    WIDE = "Wide"  # of some columns more, which are sliced off
+    WIDE = "Wide"  # of some columns more
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own
     ZERO_POINT = "ZeroPoint"
 

@@ -127,10 +127,16 @@ def _fold_weights(layer: Node) -> None:
     nodes = [node for value in layer.input_values() if is_constant_path(node := value.get_node())]
     while nodes:
         node = nodes.pop()
-        if node.get_type_name() == "FakeQuantize" and (folded := folded_constant(node.output(0))) is not None:
-            node.output(0).replace(constant(folded, precision_of(node.output(0))).output(0))
-        else:
+        if node.get_type_name() != "FakeQuantize" or not _fold(node.output(0)):
             nodes += [value.get_node() for value in node.input_values()]
+
+
+def _fold(value: Output) -> bool:
+    """Whether it is computed of constants: a constant stands for it then."""
+    folded = folded_constant(value)
+    if folded is not None:
+        value.replace(constant(folded, precision_of(value)).output(0))
+    return folded is not None
 
 
 def _quantize_apart(quantize: Node) -> None:
@@ -164,8 +170,7 @@ def _quantize_at_higher_rank(quantize: Node) -> None:
     shape, ends = shape_of(quantize.input_value(0)), quantize.input_values()[1:]
     if shape is None or not any(_after_channels(shape_of(end), len(shape)) for end in ends):
         return
-    if (folded := folded_constant(quantize.output(0))) is not None:
-        quantize.output(0).replace(constant(folded, precision_of(quantize.output(0))).output(0))
+    if _fold(quantize.output(0)):
         return
     axis = constant(np.array(1))
     for port, value in enumerate(quantize.input_values()):

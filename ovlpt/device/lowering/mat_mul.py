@@ -25,15 +25,8 @@ from ovlpt.operations.families import AFFINE, CONVOLUTIONS, REARRANGES, RESHAPES
 from ovlpt.precisions import INT8
 
 _TILE, _SUMMED = 32, 64  # numbers in a row of one: of bf16, of int8
-_BETWEEN_PRODUCTS = ELEMENTWISE | {
-    "Floor",
-    "Maximum",
-    "Minimum",
-    "Reshape",
-    "Round",
-    "Select",
-    "Softmax",
-}  # of one attention
+# of one attention
+_BETWEEN_PRODUCTS = ELEMENTWISE | {"Floor", "Maximum", "Minimum", "Reshape", "Round", "Select", "Softmax"}
 
 
 def absorb_transposes(node: Node) -> Node | None:

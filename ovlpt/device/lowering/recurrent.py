@@ -21,6 +21,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import MOVES, in_both_directions, kernel, weights_ports, with_quantized_weights
 from ovlpt.graph.relaxed import same_on
+from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 
@@ -178,8 +179,9 @@ def _wider_data(layer: Node, columns: int) -> Output | None:
 
 def _is_by_output(weights: Dequantization) -> bool:
     """Whether scales and zero points are the same for all columns of the data."""
+    rank = len(weights.data.get_shape())
     constants = [each for each in (weights.scale, weights.zero_point) if each is not None]
-    return weights.is_low_precision and all(each.size == 1 or each.shape[-1] == 1 for each in constants)
+    return weights.is_low_precision and all(varies_along(each, rank, range(rank - 1)) for each in constants)
 
 
 def _dequantized(found: Dequantization, data: Output) -> Output:
