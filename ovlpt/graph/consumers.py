@@ -30,6 +30,11 @@ def readers_of(node: Node) -> list[Node]:
     return [target.get_node() for target in targets_of(node.output(0))]
 
 
+def readers_of_all_outputs(node: Node) -> list[Node]:
+    """The operations that read any output of a node, as those of a Split, one for each input that does."""
+    return [target.get_node() for value in node.outputs() for target in targets_of(value)]
+
+
 def is_output(value: Output) -> bool:
     """Whether a Result reads the value."""
     return any(target.get_node().get_type_name() == "Result" for target in value.get_target_inputs())

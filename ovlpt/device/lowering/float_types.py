@@ -28,7 +28,7 @@ from ovlpt.device.lowering.links import (
 from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
-from ovlpt.graph.consumers import readers_of, targets_of
+from ovlpt.graph.consumers import readers_of, readers_of_all_outputs, targets_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, keeps_types, kernels_of, mark_of_f32, mark_of_kept_types
 from ovlpt.graph.shapes import shape_of
@@ -81,7 +81,7 @@ def _is_far_from_zero(node: Node) -> bool:
     """Whether a constant is added to a result before its scale, or its interval is farther from zero than it is wide: its
     numbers are rounded by more than a level where they are far from zero.
     """
-    for reader in _readers(node):
+    for reader in readers_of_all_outputs(node):
         kind = reader.get_type_name()
         if kind in ("Add", "Subtract") and constant_above(reader.input_value(1)) is not None:
             return True
@@ -190,7 +190,7 @@ def keep_sums(model: Model) -> list[Node]:
 def _up_to_shift(node: Node) -> list[Node]:
     """What reads a product, up to what adds a constant to it or quantizes it."""
     found = list[Node]()
-    for reader in _readers(node):
+    for reader in readers_of_all_outputs(node):
         kind = reader.get_type_name()
         if kind in ("Add", "Subtract"):
             found += _scaled_first(reader)
@@ -207,11 +207,6 @@ def _passes_on(node: Node) -> bool:
     if kind in ("Maximum", "Multiply"):
         return constant_above(node.input_value(1)) is not None
     return kind in _BEFORE_SHIFT
-
-
-def _readers(node: Node) -> list[Node]:
-    """Of all outputs, as those of a Split."""
-    return [target.get_node() for value in node.outputs() for target in targets_of(value)]
 
 
 def _scaled_first(shift: Node) -> list[Node]:

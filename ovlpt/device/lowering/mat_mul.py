@@ -12,7 +12,7 @@ from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, end_in, is_constant
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
-from ovlpt.graph.consumers import is_output
+from ovlpt.graph.consumers import is_output, readers_of_all_outputs
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import Made
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -288,7 +288,7 @@ def _is_result(node: Node) -> bool:
 
 def _before_layer(node: Node) -> list[Node]:
     """What reads the results of a node, up to layers before which the plugin has floats in bf16."""
-    readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+    readers = readers_of_all_outputs(node)
     return [reader for reader in readers if reader.get_type_name() not in RECURRENT and not _has_weights(reader)]
 
 
